@@ -1,0 +1,1 @@
+"""Record and replay evaluation of LLM agent loops."""

@@ -1,0 +1,21 @@
+"""The base of everything that crosses a file or process boundary."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+Json: TypeAlias = JsonValue
+"""Any JSON value."""
+
+JsonObject: TypeAlias = dict[str, JsonValue]
+"""A JSON object."""
+
+
+class Record(BaseModel):
+    """Immutable, and strict about unknown keys: a typing mistake is never silently accepted."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, ser_json_inf_nan="constants"
+    )

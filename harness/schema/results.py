@@ -1,0 +1,132 @@
+"""The run log: one run, its trials, and the committed baseline they are held against."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from harness.schema.loop_config import TerminationReason
+from harness.schema.record import Record
+from harness.schema.suite import Variant
+from harness.schema.trajectory import UsageTotal
+
+RecordMode = Literal["none", "once", "new_episodes", "all"]
+ToolsMode = Literal["replay", "live"]
+Outcome = Literal["passed", "failed"]
+
+
+class Verdict(Record):
+    """What a task's verifier said about the folder and answer an agent left behind."""
+
+    rewards: dict[str, float] = Field(default_factory=dict)
+    """Finite numbers by name; a single reward is called `reward`."""
+    error: str | None = None
+    """Why there is no reward: a verifier that failed is an error, never a 0."""
+    log: str = ""
+    """End of what the verifier printed."""
+
+
+class Score(Record):
+    """One scorer's view of one trial."""
+
+    value: float | str | bool | None
+    """None where the scorer does not apply."""
+    explanation: str = ""
+
+
+class TrialRecord(Record):
+    """One line of trials.jsonl."""
+
+    trial_id: str
+    """`task/variant/repeat`, unique within a run."""
+    suite: str
+    task: str
+    variant: str
+    repeat: int
+    """Counted from 0."""
+    termination_reason: TerminationReason
+    outcome: Outcome | None
+    """The verifier's word; None where there is none."""
+    iterations: int
+    attempts: int
+    model_calls: int
+    tool_calls_made: int
+    tools_used: tuple[str, ...]
+    validation_failures: int
+    confirmed: bool | None = None
+    usage: UsageTotal
+    cost_usd: float | None
+    duration_s: float
+    scores: dict[str, Score]
+    error: str | None = None
+    """The explained miss or failure; None when the run ended by itself."""
+    response_models: tuple[str, ...] = ()
+    mixed: bool = False
+    """Whether its answers come from different models."""
+    served: int = 0
+    """Model calls answered from the cassette."""
+    recorded: int = 0
+    """Model calls that went to a live model."""
+    transcript_digest: str
+    """Of the neutral transcript: equal digests mean word-for-word the same conversation."""
+    task_digest: str
+    variant_digest: str
+    cassette: str | None
+    """Cassette file, relative to the cassettes folder."""
+    trajectory: str
+    """Trajectory file, relative to the run folder."""
+
+
+class RunRecord(Record):
+    """run.json: what was planned, from what, with what."""
+
+    format: Literal[1] = 1
+    run_id: str
+    created_at: datetime
+    suite: str
+    suite_version: int
+    suite_folder: str
+    """As given on the command line."""
+    description: str = ""
+    record_mode: RecordMode
+    tools: ToolsMode
+    overrides: tuple[str, ...] = ()
+    """The `--set` options, as given."""
+    tasks: dict[str, str]
+    """Task name -> digest."""
+    variants: tuple[Variant, ...]
+    repeats: int
+    planned_trials: int
+    git_revision: str | None = None
+    versions: dict[str, str]
+    """Python, this package and the libraries that shape a trial."""
+    host: dict[str, str | int]
+    """Operating system and cores; never a name or a path."""
+
+
+class BaselineTrial(Record):
+    """What a committed baseline holds of one trial: facts that replay must reproduce."""
+
+    termination_reason: TerminationReason
+    outcome: Outcome | None
+    iterations: int
+    attempts: int
+    model_calls: int
+    tool_calls_made: int
+    tools_used: tuple[str, ...]
+    validation_failures: int
+    confirmed: bool | None = None
+    usage: UsageTotal
+    transcript_digest: str
+
+
+class Baseline(Record):
+    """reports/baselines/SUITE.json."""
+
+    format: Literal[1] = 1
+    suite: str
+    suite_version: int
+    trials: dict[str, BaselineTrial]
+    """By trial id, sorted."""

@@ -1,0 +1,108 @@
+"""Suites, tasks and variants, as their files say and as the runner uses them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from harness.schema.loop_config import LoopConfig, TerminationReason
+from harness.schema.record import JsonObject, Record
+
+
+class Price(Record):
+    """US dollars per million tokens, by bucket."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cache_write: float = Field(default=0, ge=0)
+    cache_read: float = Field(default=0, ge=0)
+
+
+class ModelConfig(Record):
+    """Which model answers, and how it samples."""
+
+    provider: Literal["anthropic", "openai", "scripted"]
+    name: str
+    base_url: str | None = None
+    """Endpoint; None is the vendor's own."""
+    temperature: float | None = Field(default=None, ge=0)
+    price: Price | None = None
+    """None leaves the cost of a trial unknown."""
+
+
+class OutputConfig(Record):
+    """The structured result a task asks for."""
+
+    name: str = "output"
+    """Name of the output tool."""
+    description: str = "Hand in the result of the task."
+    schema_: JsonObject = Field(alias="schema")
+    """JSON Schema of the result."""
+    validators: tuple[str | JsonObject, ...] = ()
+    """Run in order after the schema: `module:function`, or one of the built-in checks."""
+    reflection_handler: str | JsonObject | None = None
+    """What shows the agent its draft: `module:function`, or `{returns: "Preview: {field}"}`."""
+
+
+class Skill(Record):
+    """A SKILL.md: advice an agent may be given."""
+
+    name: str
+    description: str
+    instructions: str
+
+
+class Task(Record):
+    """One problem with its verifier, loaded from a folder in Harbor's layout."""
+
+    name: str
+    folder: Path
+    instruction: str
+    """The user message, without canary lines."""
+    workdir: Path
+    """What a trial gets a fresh copy of, as /workspace."""
+    tests: Path
+    solution: Path | None = None
+    tools: tuple[str, ...] = ("shell", "read_file", "write_file", "list_dir")
+    """Names of built-in tools the task offers, in this order."""
+    output: OutputConfig | None = None
+    skills: tuple[Skill, ...] = ()
+    expected_endings: tuple[TerminationReason, ...] = (TerminationReason.COMPLETED,)
+    model: JsonObject = Field(default_factory=dict)
+    """Keys of the suite's model that this task overrides."""
+    tags: tuple[str, ...] = ()
+    agent_timeout_s: float | None = None
+    verifier_timeout_s: float = 600
+    digest: str
+    """Of everything in the folder that a trial can depend on."""
+    tests_digest: str
+    """Of the verifier's files."""
+
+
+class Variant(Record):
+    """A named model and loop configuration: what is compared."""
+
+    name: str
+    description: str = ""
+    model: ModelConfig
+    loop: LoopConfig
+    skills: Literal["none", "curated"] = "none"
+    """`curated` puts the task's own skills into the system prompt."""
+    tasks: tuple[str, ...] = ("*",)
+    """Globs of task names the variant is limited to."""
+
+
+class Suite(Record):
+    """A folder of tasks with the variants to compare on it."""
+
+    name: str
+    version: int
+    description: str = ""
+    folder: Path
+    repeats: int
+    system: str
+    """System prompt of every trial."""
+    tasks: tuple[Task, ...]
+    variants: tuple[Variant, ...]
