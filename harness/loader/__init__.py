@@ -1,0 +1,1 @@
+"""Folders that people write, as the suites and tasks the runner uses."""

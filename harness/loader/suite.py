@@ -1,0 +1,191 @@
+"""A suite's folder as a Suite: its tasks, and its variants with defaults and overrides applied."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from harness.errors import BadInputError, ConfigurationError
+from harness.loader.reading import known, read_toml, validated
+from harness.loader.task import load_task
+from harness.schema.loop_config import LoopConfig
+from harness.schema.suite import ModelConfig, Suite, Task, Variant
+from harness.schema.suite_file import SuiteFile, VariantFile
+
+
+def load_suite(folder: Path, *, overrides: Sequence[str] = ()) -> Suite:
+    """Load a suite and everything in it, and check that its parts fit each other.
+
+    Args:
+        folder: holds suite.toml and one folder per task.
+        overrides: `key=value` as after `--set`; they win over variants and tasks.
+
+    Raises:
+        BadInputError: the first thing that cannot be used, with file and key.
+    """
+    path = folder / "suite.toml"
+    if not folder.is_dir():
+        raise BadInputError(f"{folder}: no such suite folder")
+    file = validated(SuiteFile, read_toml(path, purpose="the suite's settings"), where=str(path))
+    changes = _parse_overrides(overrides, file)
+    tasks = tuple(_with_model_overrides(task, changes.model) for task in _load_tasks(folder))
+    variants = tuple(_variant(entry, file, changes, path) for entry in file.variants)
+    suite = Suite(
+        name=file.name,
+        version=file.version,
+        description=file.description,
+        folder=folder,
+        repeats=file.repeats if changes.repeats is None else changes.repeats,
+        system=file.system.strip(),
+        tasks=tasks,
+        variants=variants,
+    )
+    _check_fit(suite, path)
+    return suite
+
+
+def applies(variant: Variant, task: Task) -> bool:
+    """Whether the variant is run on the task."""
+    return any(fnmatchcase(task.name, pattern) for pattern in variant.tasks)
+
+
+def resolve_model(variant: Variant, task: Task) -> ModelConfig:
+    """The model of a trial: the variant's, with the keys that the task overrides.
+
+    Raises:
+        ConfigurationError: a key or value that a model does not have.
+    """
+    where = f"{task.folder / 'task.toml'}: metadata.harness.model"
+    return validated(ModelConfig, variant.model.model_dump(mode="json") | task.model, where=where)
+
+
+@dataclass(frozen=True, slots=True)
+class _Overrides:
+    loop: dict[str, Any]
+    model: dict[str, Any]
+    repeats: int | None
+
+
+def _parse_overrides(overrides: Sequence[str], file: SuiteFile) -> _Overrides:
+    merged: dict[str, Any] = {}
+    for text in overrides:
+        where = f"--set {text}"
+        key, equals, raw = text.partition("=")
+        parts = [part.strip() for part in key.split(".")]
+        if not equals or not all(parts):
+            raise ConfigurationError(f"{where}: must be written key=value, as in repeats=1")
+        change: Any = _value(raw.strip())
+        for part in reversed(parts):
+            change = {part: change}
+        _check_override(change, parts, file, where)
+        merged = _merge(merged, change)
+    return _Overrides(merged.get("loop", {}), merged.get("model", {}), merged.get("repeats"))
+
+
+def _check_override(change: dict[str, Any], parts: list[str], file: SuiteFile, where: str) -> None:
+    if parts[0] not in ("loop", "model", "repeats"):
+        raise ConfigurationError(
+            f"{where}: {parts[0]!r} cannot be set; {known(('loop', 'model', 'repeats'), parts[0])}"
+        )
+    if parts[0] != "repeats" and len(parts) == 1:
+        raise ConfigurationError(
+            f"{where}: name a key of it, as in {parts[0]}.{_EXAMPLES[parts[0]]}"
+        )
+    base = file.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    validated(SuiteFile, _merge(base, change), where=where)
+
+
+_EXAMPLES = {"loop": "max_iterations=5", "model": "temperature=0.2"}
+
+
+def _value(raw: str) -> Any:
+    """A TOML value; anything else is plain text, so that names need no quotes."""
+    try:
+        parsed = tomllib.loads(f"value = {raw}")
+    except tomllib.TOMLDecodeError:
+        return raw
+    return parsed["value"] if set(parsed) == {"value"} else raw
+
+
+def _merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables are merged key by key; any other value is replaced."""
+    merged = dict(base)
+    for key, value in change.items():
+        old = merged.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            merged[key] = _merge(old, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _variant(entry: VariantFile, file: SuiteFile, changes: _Overrides, path: Path) -> Variant:
+    where = f"{path}: variant {entry.name!r}"
+    loop = file.loop.model_dump(mode="json", exclude_unset=True)
+    loop = _merge(loop, entry.loop.model_dump(mode="json", exclude_unset=True))
+    model = _merge(file.model.model_dump(mode="json", exclude_unset=True), entry.model)
+    return Variant(
+        name=entry.name,
+        description=entry.description,
+        model=validated(ModelConfig, _merge(model, changes.model), where=f"{where}: model"),
+        loop=validated(LoopConfig, _merge(loop, changes.loop), where=f"{where}: loop"),
+        skills=entry.skills,
+        tasks=entry.tasks,
+    )
+
+
+def _with_model_overrides(task: Task, change: Mapping[str, Any]) -> Task:
+    """`--set model.x` also wins where a task names x itself."""
+    wins = {key: value for key, value in change.items() if key in task.model}
+    return task.model_copy(update={"model": task.model | wins}) if wins else task
+
+
+def _load_tasks(folder: Path) -> list[Task]:
+    tasks = []
+    for child in sorted(folder.iterdir()):
+        if child.name.startswith((".", "_")) or not child.is_dir():
+            continue
+        if not (child / "task.toml").is_file() and not (child / "instruction.md").is_file():
+            continue
+        tasks.append(load_task(child))
+    if not tasks:
+        raise BadInputError(f"{folder}: no task in it; a task is a folder with a task.toml")
+    return tasks
+
+
+def _check_fit(suite: Suite, path: Path) -> None:
+    names = [variant.name for variant in suite.variants]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigurationError(f"{path}: two variants are called {name!r}; rename one")
+    for variant in suite.variants:
+        _check_patterns(variant, suite.tasks, path)
+        for task in suite.tasks:
+            if applies(variant, task):
+                resolve_model(variant, task)
+                _check_reflection(variant, task, path)
+
+
+def _check_patterns(variant: Variant, tasks: Iterable[Task], path: Path) -> None:
+    names = [task.name for task in tasks]
+    for pattern in variant.tasks:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise ConfigurationError(
+                f"{path}: variant {variant.name!r}: tasks = {pattern!r} matches no task;"
+                f" {known(names, pattern)}"
+            )
+
+
+def _check_reflection(variant: Variant, task: Task, path: Path) -> None:
+    if not variant.loop.reflection:
+        return
+    if task.output is None or task.output.reflection_handler is None:
+        lacks = "output" if task.output is None else "reflection_handler on its output"
+        raise ConfigurationError(
+            f"{path}: variant {variant.name!r} has loop.reflection = true, but task {task.name!r}"
+            f" has no {lacks}; add one, or leave the task out of the variant's tasks"
+        )

@@ -1,0 +1,135 @@
+"""A task's folder, in Harbor's layout, as a Task."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import yaml
+
+from harness.errors import BadInputError, ConfigurationError
+from harness.loader.output import output_spec
+from harness.loader.reading import known, read_text, read_toml, validated
+from harness.schema.record import Record
+from harness.schema.suite import Skill, Task
+from harness.schema.task_file import HarnessSection, TaskFile
+
+_AGENT_SEES = ("task.toml", "instruction.md", "environment", "checks.py")
+"""What a trial can depend on, beside the tests; the solution is not part of it."""
+
+
+class _FrontMatter(Record):
+    """Head of a SKILL.md."""
+
+    name: str
+    description: str
+
+
+def load_task(folder: Path) -> Task:
+    """Load one task and check all that can be checked without running it.
+
+    Raises:
+        BadInputError: a file is missing or cannot be used; the text names it and the key.
+    """
+    config_path = folder / "task.toml"
+    file = validated(
+        TaskFile,
+        read_toml(config_path, purpose="the task's settings"),
+        where=str(config_path),
+    )
+    ours = file.metadata.harness
+    tests = folder / "tests"
+    read_text(tests / "test.sh", purpose="the task's verifier")
+    solution = folder / "solution"
+    task = Task(
+        name=folder.resolve().name,
+        folder=folder,
+        instruction=_instruction(folder / "instruction.md"),
+        workdir=_workdir(folder),
+        tests=tests,
+        solution=solution if (solution / "solve.sh").is_file() else None,
+        tools=ours.tools,
+        output=ours.output,
+        skills=_skills(folder, ours),
+        expected_endings=ours.expected_endings,
+        model=ours.model,
+        tags=ours.tags,
+        agent_timeout_s=file.agent.timeout_sec,
+        verifier_timeout_s=file.verifier.timeout_sec,
+        digest=_digest(folder, (*_AGENT_SEES, "tests")),
+        tests_digest=_digest(folder, ("tests",)),
+    )
+    output_spec(task)
+    return task
+
+
+def _instruction(path: Path) -> str:
+    lines = read_text(path, purpose="what the agent is asked to do").splitlines()
+    while lines and (not lines[0].strip() or _is_canary(lines[0])):
+        lines.pop(0)
+    text = "\n".join(lines).strip()
+    if not text:
+        raise BadInputError(f"{path}: empty; write what the agent is asked to do")
+    return text
+
+
+def _is_canary(line: str) -> bool:
+    stripped = line.strip()
+    return stripped.startswith(("<!--", "#")) and "canary" in stripped.lower()
+
+
+def _workdir(folder: Path) -> Path:
+    workdir = folder / "environment" / "workspace"
+    if not workdir.is_dir():
+        raise BadInputError(f"{workdir}: no such folder; it holds the files the agent starts with")
+    return workdir
+
+
+def _skills(folder: Path, ours: HarnessSection) -> tuple[Skill, ...]:
+    root = folder / "environment" / "skills"
+    found = sorted(path.parent.name for path in root.glob("*/SKILL.md"))
+    for name in ours.skills or ():
+        if name not in found:
+            raise ConfigurationError(
+                f"{folder / 'task.toml'}: metadata.harness.skills = {name!r}: no such folder under"
+                f" {root}; {known(found, name)}"
+            )
+    chosen = found if ours.skills is None else ours.skills
+    return tuple(_skill(root / name / "SKILL.md") for name in chosen)
+
+
+def _skill(path: Path) -> Skill:
+    text = read_text(path, purpose="the skill's advice")
+    parts = text.split("---\n", 2)
+    if len(parts) != 3 or parts[0].strip():
+        raise BadInputError(f"{path}: must begin with a front matter between two '---' lines")
+    try:
+        head = yaml.safe_load(parts[1])
+    except yaml.YAMLError as error:
+        first_line = str(error).replace("\n", " ")
+        raise BadInputError(f"{path}: front matter is not valid YAML: {first_line}") from None
+    if not isinstance(head, dict):
+        raise BadInputError(f"{path}: front matter needs the keys name and description")
+    front = validated(_FrontMatter, head, where=f"{path} (front matter)")
+    return Skill(name=front.name, description=front.description, instructions=parts[2].strip())
+
+
+def _digest(folder: Path, parts: Iterable[str]) -> str:
+    """SHA-256 over relative paths and contents, in order; file times and modes do not count."""
+    digest = hashlib.sha256()
+    for path in sorted(path for part in parts for path in _files(folder / part)):
+        content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+        name = path.relative_to(folder).as_posix().encode()
+        for field in (name, content):
+            digest.update(len(field).to_bytes(8, "big") + field)
+    return digest.hexdigest()
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_symlink() or path.is_file():
+        yield path
+    elif path.is_dir() and path.name != "__pycache__":
+        for child in path.iterdir():
+            yield from _files(child)

@@ -1,0 +1,45 @@
+"""suite.toml: what a suite's author writes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from harness.schema.loop_config import LoopConfig
+from harness.schema.record import JsonObject, Record
+from harness.schema.suite import ModelConfig
+
+Name = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+"""Names become file names and parts of trial ids."""
+
+
+class VariantFile(Record):
+    """One `[[variants]]` table: a name, and what differs from the suite's defaults."""
+
+    name: str = Field(pattern=Name)
+    description: str = ""
+    model: JsonObject = Field(default_factory=dict)
+    """Keys of `[model]` that this variant overrides."""
+    loop: LoopConfig = LoopConfig()
+    """Keys of `[loop]` that this variant overrides."""
+    skills: Literal["none", "curated"] = "none"
+    """`curated` puts each task's own skills into the system prompt."""
+    tasks: tuple[str, ...] = Field(default=("*",), min_length=1)
+    """Globs of task names the variant is limited to."""
+
+
+class SuiteFile(Record):
+    """The whole file; every subfolder with a task.toml is a task of the suite."""
+
+    name: str = Field(pattern=Name)
+    version: int = Field(ge=1)
+    """Raised by hand when results before and after cannot be compared."""
+    description: str = ""
+    repeats: int = Field(default=1, ge=1)
+    """Independent samples of each task and variant."""
+    system: str
+    """System prompt of every trial."""
+    model: ModelConfig
+    loop: LoopConfig = LoopConfig()
+    variants: tuple[VariantFile, ...] = Field(min_length=1)
