@@ -1,0 +1,228 @@
+"""OpenAI's chat completions format, as many local servers speak it too."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from harness.errors import MalformedAnswerError
+from harness.protocols import ModelRequest
+from harness.providers.wire_json import (
+    blocks,
+    count,
+    field,
+    items,
+    messages_of,
+    parameters_of,
+    sendable,
+    without_nulls,
+)
+from harness.schema.messages import (
+    Block,
+    Message,
+    ModelTurn,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolSpec,
+    Usage,
+    VendorBlock,
+)
+from harness.schema.record import Json, JsonObject
+
+NAME = "openai-chat"
+
+STOP_REASONS = {
+    "stop": StopReason.END_TURN,
+    "tool_calls": StopReason.TOOL_USE,
+    "function_call": StopReason.TOOL_USE,
+    "length": StopReason.MAX_TOKENS,
+    "content_filter": StopReason.REFUSAL,
+}
+
+NEUTRAL_KEYS = frozenset({"role", "content", "tool_calls", "refusal"})
+"""Keys of an answer that neutral blocks express; the others are kept as a vendor block."""
+
+
+class OpenAIChat:
+    """The dialect of `POST /chat/completions`."""
+
+    name = NAME
+    endpoint = "/chat/completions"
+
+    def __init__(self, *, system_role: Literal["system", "developer"] = "system") -> None:
+        """Choose the role of system text; local servers know `system` only."""
+        self._system_role = system_role
+
+    def to_request(self, request: ModelRequest) -> JsonObject:
+        """The JSON body of the request."""
+        messages: list[Json] = []
+        if request.system:
+            messages.append({"role": self._system_role, "content": request.system})
+        for message in request.messages:
+            messages.extend(_assistant(message) if message.role == "assistant" else _user(message))
+        body: JsonObject = {"model": request.model, "messages": messages}
+        if request.tools:
+            body["tools"] = [_tool(spec) for spec in request.tools]
+        # The vendor's newer models refuse max_tokens; llama.cpp and vLLM know both names.
+        body["max_completion_tokens"] = request.max_output_tokens
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        return sendable(body)
+
+    def from_response(self, body: JsonObject) -> ModelTurn:
+        """The neutral turn in the answer.
+
+        Raises:
+            MalformedAnswerError: the body is not a chat completion.
+        """
+        body = sendable(body)
+        choices = items(field(body, "choices", list, _where(body)), "choices")
+        if not choices:
+            raise MalformedAnswerError("the answer has no choices; ask the model again")
+        message = field(choices[0], "message", dict, "choice")
+        refusal = message.get("refusal")
+        model = body.get("model")
+        return ModelTurn(
+            content=tuple(_content(message)),
+            stop=StopReason.REFUSAL if refusal else _stop(choices[0].get("finish_reason")),
+            usage=_usage(body.get("usage")),
+            model=model if isinstance(model, str) else None,
+        )
+
+    def split(self, body: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
+        """Canonical parameters and messages; the system text is the first message."""
+        messages = messages_of(body)
+        if messages is None:
+            return without_nulls(body), []
+        parameters = parameters_of(body)
+        tools = parameters.get("tools")
+        if isinstance(tools, list):
+            parameters["tools"] = [_canonical_function(tool) for tool in tools]
+        return parameters, [_canonical_message(message) for message in messages]
+
+
+def _assistant(message: Message) -> list[Json]:
+    wire: JsonObject = {"role": "assistant", "content": message.text}
+    for block in message.content:
+        if isinstance(block, VendorBlock) and block.dialect == NAME:
+            wire.update(block.data)
+    calls = message.tool_calls
+    if calls:
+        wire["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in calls
+        ]
+    return [wire]
+
+
+def _user(message: Message) -> list[Json]:
+    """One tool message per result, then a user message for the rest."""
+    wire: list[Json] = [
+        {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
+        for result in message.tool_results
+    ]
+    parts: list[Json] = []
+    texts = []
+    for block in message.content:
+        if isinstance(block, Text):
+            parts.append({"type": "text", "text": block.text})
+            texts.append(block.text)
+        elif isinstance(block, VendorBlock) and block.dialect == NAME:
+            parts.append(block.data)
+    if len(parts) > len(texts):
+        wire.append({"role": "user", "content": parts})
+    elif texts or not wire:
+        wire.append({"role": "user", "content": "\n\n".join(texts)})
+    return wire
+
+
+def _tool(spec: ToolSpec) -> JsonObject:
+    return {
+        "type": "function",
+        "function": {
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": spec.parameters,
+        },
+    }
+
+
+def _where(body: JsonObject) -> str:
+    error = body.get("error")
+    return f"the answer says {error!r}" if error else "the answer"
+
+
+def _content(message: JsonObject) -> list[Block]:
+    found: list[Block] = []
+    extra = {k: v for k, v in message.items() if k not in NEUTRAL_KEYS and v not in (None, [], "")}
+    if extra:
+        found.append(VendorBlock(dialect=NAME, data=extra))
+    for key in ("content", "refusal"):
+        if message.get(key) is not None:
+            text = field(message, key, str, "message")
+            if text:
+                found.append(Text(text=text))
+    if message.get("tool_calls") is not None:
+        for call in items(field(message, "tool_calls", list, "message"), "tool_calls"):
+            found.append(_call(call))
+    return found
+
+
+def _call(call: JsonObject) -> ToolCall:
+    function = field(call, "function", dict, "tool call")
+    return ToolCall(
+        id=field(call, "id", str, "tool call"),
+        name=field(function, "name", str, "tool call"),
+        arguments=field(function, "arguments", str, "tool call"),
+    )
+
+
+def _stop(reason: Json) -> StopReason:
+    if not isinstance(reason, str) or reason not in STOP_REASONS:
+        raise MalformedAnswerError(
+            f"choice: 'finish_reason' is {reason!r}, expected one of {', '.join(STOP_REASONS)}"
+        )
+    return STOP_REASONS[reason]
+
+
+def _usage(usage: Json) -> Usage | None:
+    """The vendor counts cached tokens among the prompt's; the buckets here do not overlap."""
+    if not isinstance(usage, dict):
+        return None
+    details = usage.get("prompt_tokens_details")
+    cached = count(details, "cached_tokens") if isinstance(details, dict) else None
+    prompt = count(usage, "prompt_tokens")
+    total = Usage(
+        input=None if prompt is None else max(0, prompt - (cached or 0)),
+        output=count(usage, "completion_tokens"),
+        cache_read=cached,
+    )
+    return None if total == Usage() else total
+
+
+def _canonical_message(message: JsonObject) -> JsonObject:
+    canonical = without_nulls(message)
+    calls = canonical.get("tool_calls")
+    if isinstance(calls, list):
+        canonical["tool_calls"] = [_canonical_function(call) for call in calls]
+    if "content" in canonical:
+        canonical["content"] = blocks(canonical["content"])
+        # Null and an empty text mean the same beside calls, and servers differ in which they want.
+        if calls and canonical["content"] == []:
+            del canonical["content"]
+    return canonical
+
+
+def _canonical_function(holder: Json) -> Json:
+    """A tool or a tool call; what is inside arguments and schemas is left as it is."""
+    if not isinstance(holder, dict):
+        return holder
+    canonical = without_nulls(holder)
+    function = canonical.get("function")
+    if isinstance(function, dict):
+        canonical["function"] = without_nulls(function)
+    return canonical
