@@ -1,18 +1,18 @@
 """Every error this package raises on purpose.
 
-    HarnessError                      shown as one line: what, where, what to do next
-    ├── BadInputError                 a file, option or name that cannot be used (exit code 2)
-    │   ├── ConfigurationError        a loop, variant or task that contradicts itself
-    │   └── CassetteError             a cassette that is damaged, cut or of another format
-    ├── ModelCallError                a model call that failed (an ending, not a crash)
-    │   ├── RateLimitedError
-    │   ├── AuthenticationError
-    │   ├── ContextExceededError
-    │   ├── OverloadedError
-    │   ├── MalformedAnswerError
-    │   └── ReplayMissError           replay was asked for something that was never recorded
-    └── InfrastructureError           the machine failed, not the agent: never scored
-        └── SandboxError
+HarnessError                      shown as one line: what, where, what to do next
+├── BadInputError                 a file, option or name that cannot be used (exit code 2)
+│   ├── ConfigurationError        a loop, variant or task that contradicts itself
+│   └── CassetteError             a cassette that is damaged, cut or of another format
+├── ModelCallError                a model call that failed (an ending, not a crash)
+│   ├── RateLimitedError
+│   ├── AuthenticationError
+│   ├── ContextExceededError
+│   ├── OverloadedError
+│   ├── MalformedAnswerError
+│   └── ReplayMissError           replay was asked for something that was never recorded
+└── InfrastructureError           the machine failed, not the agent: never scored
+    └── SandboxError
 """
 
 from __future__ import annotations
@@ -60,6 +60,14 @@ class MalformedAnswerError(ModelCallError):
 
 class ReplayMissError(ModelCallError):
     """Replay met a request that the cassette does not hold; the text explains the difference."""
+
+
+class RunFailedError(HarnessError):
+    """A run that did not complete, raised because `raise_on_failure` was set."""
+
+    def __init__(self, message: str, trajectory: object) -> None:
+        super().__init__(message)
+        self.trajectory = trajectory
 
 
 class InfrastructureError(HarnessError):

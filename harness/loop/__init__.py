@@ -1,0 +1,1 @@
+"""The loop engine: the thing under test."""
