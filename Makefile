@@ -11,7 +11,6 @@ help:
 	@echo "make test       run the tests (ARGS='-n 0 -k budget' passes options to pytest)"
 	@echo "make test-slow  run the tests marked slow"
 	@echo "make check      formatting, lint, types, layers"
-	@echo "make bench      run the benchmarks"
 
 demo: $(RUNTIME)
 	@$(BIN)/harness demo
