@@ -1,0 +1,242 @@
+"""The live clients, through the vendors' SDKs, over real HTTP."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import vcr  # type: ignore[import-untyped]
+
+from harness.errors import (
+    AuthenticationError,
+    CassetteError,
+    ContextExceededError,
+    MalformedAnswerError,
+    ModelCallError,
+    OverloadedError,
+    RateLimitedError,
+    ReplayMissError,
+)
+from harness.protocols import ModelRequest, Provider
+from harness.providers.catalog import VENDORS
+from harness.schema.messages import (
+    Message,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+)
+from tests.providers.lookalike import Answer, Lookalike, serving
+
+REQUEST = ModelRequest(
+    model="model-1",
+    system="Be brief.",
+    messages=(
+        Message(role="user", content=(Text(text="List ☃ files."),)),
+        Message(
+            role="assistant",
+            content=(
+                Text(text="I look."),
+                ToolCall(id="a", name="shell", arguments='{"command":  "ls", "n": null, "f": 1.0}'),
+                ToolCall(id="b", name="shell", arguments='{"command": "l'),
+            ),
+        ),
+        Message(
+            role="user",
+            content=(
+                ToolResult(call_id="a", name="shell", content="a.txt\n"),
+                ToolResult(call_id="b", name="shell", content="malformed", is_error=True),
+                Text(text="Go on."),
+            ),
+        ),
+    ),
+    tools=(
+        ToolSpec(
+            name="shell",
+            description="Run a command.",
+            parameters={"type": "object", "properties": {"command": {"default": None}}},
+        ),
+    ),
+    max_output_tokens=50,
+    temperature=0.0,
+)
+UNANSWERED = ModelRequest(model="model-1", system=None, messages=REQUEST.messages[:2])
+
+vendors = pytest.mark.parametrize("vendor", ["openai", "anthropic"])
+
+
+@pytest.fixture
+def server() -> Iterator[Lookalike]:
+    with serving() as look:
+        yield look
+
+
+def client(vendor: str, url: str, key: str = "key-1") -> Provider:
+    module, _, name = VENDORS[vendor].client.partition(":")
+    base_url = f"{url}/v1" if vendor == "openai" else url
+    made: Provider = getattr(import_module(module), name)(base_url=base_url, api_key=key)
+    return made
+
+
+@vendors
+def test_the_body_that_arrives_is_the_one_the_dialect_made(vendor: str, server: Lookalike) -> None:
+    turn = client(vendor, server.url).complete(REQUEST)
+    dialect = VENDORS[vendor].dialect()
+    assert server.bodies == [dialect.to_request(REQUEST)]
+    assert dialect.split(server.bodies[0]) == dialect.split(dialect.to_request(REQUEST))
+    assert turn.content == (Text(text="Hi ☃"),)
+    assert turn.stop is StopReason.END_TURN
+    assert turn.usage == Usage(input=7, output=2)
+    assert turn.model in ("gpt-test-2026", "claude-test-2026")
+
+
+@vendors
+def test_the_key_travels_in_one_header_only(vendor: str, server: Lookalike) -> None:
+    client(vendor, server.url, key="key-of-this-test").complete(REQUEST)
+    carriers = {k: v for k, v in server.headers[0].items() if "key-of-this-test" in v}
+    assert carriers == {"authorization": "Bearer key-of-this-test"}
+
+
+@vendors
+def test_what_the_vendor_rejects_is_a_failed_call(vendor: str, server: Lookalike) -> None:
+    with pytest.raises(ModelCallError, match="HTTP 400"):
+        client(vendor, server.url).complete(UNANSWERED)
+
+
+def error(kind: str, message: str = "because", **more: Any) -> dict[str, Any]:
+    return {"error": {"type": kind, "message": message, **more}}
+
+
+TOO_LONG = [
+    error("invalid_request_error", "too long", code="context_length_exceeded"),
+    error("invalid_request_error", "This model's maximum context length is 8192 tokens."),
+    error("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum"),
+    error("exceed_context_size_error", "request (9030 tokens) is too large", code=400),
+    error("x", "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
+]
+
+
+@vendors
+@pytest.mark.parametrize(
+    ("status", "body", "expected", "says"),
+    [
+        (400, error("invalid_request_error"), ModelCallError, "HTTP 400: because"),
+        (401, error("authentication_error"), AuthenticationError, "check the API key"),
+        (403, error("permission_error"), AuthenticationError, "because"),
+        (404, error("not_found_error"), ModelCallError, "because"),
+        (422, '{"detail": "no"}', ModelCallError, "no"),
+        (400, "", ModelCallError, "no explanation"),
+        *[(400, body, ContextExceededError, "HTTP 400") for body in TOO_LONG],
+    ],
+)
+def test_refusals_are_told_apart(
+    vendor: str,
+    status: int,
+    body: Any,
+    expected: type[ModelCallError],
+    says: str,
+    server: Lookalike,
+) -> None:
+    server.answers = [Answer(status, body)]
+    with pytest.raises(ModelCallError) as caught:
+        client(vendor, server.url).complete(REQUEST)
+    assert type(caught.value) is expected
+    assert says in str(caught.value)
+    assert server.url in str(caught.value)
+    assert len(server.bodies) == 1
+
+
+@vendors
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (429, error("rate_limit_error"), RateLimitedError),
+        (500, error("api_error"), OverloadedError),
+        (529, error("overloaded_error"), OverloadedError),
+        (502, "<html>\n<body>because</body>\n</html>", OverloadedError),
+        (408, error("timeout"), OverloadedError),
+    ],
+)
+def test_passing_failures_are_tried_three_times(
+    vendor: str, status: int, body: Any, expected: type[ModelCallError], server: Lookalike
+) -> None:
+    server.answers = [Answer(status, body, {"retry-after-ms": "1"}) for _ in range(3)]
+    with pytest.raises(ModelCallError) as caught:
+        client(vendor, server.url).complete(REQUEST)
+    assert type(caught.value) is expected
+    assert "because" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(server.bodies) == 3
+
+
+@vendors
+def test_a_passing_failure_is_not_seen_when_a_retry_succeeds(
+    vendor: str, server: Lookalike
+) -> None:
+    server.answers = [Answer(429, error("rate_limit_error"), {"retry-after-ms": "1"})]
+    assert client(vendor, server.url).complete(REQUEST).content == (Text(text="Hi ☃"),)
+
+
+@vendors
+@pytest.mark.parametrize("key", ["type", "code"])
+def test_a_replay_miss_arrives_at_once_with_its_text_unchanged(
+    vendor: str, key: str, server: Lookalike
+) -> None:
+    text = "not recorded:\n- old\n+ new\n\nrun: harness run --record-mode new_episodes"
+    detail = {"type": "x", "code": None, "message": text, key: "replay_miss"}
+    server.answers = [Answer(400, {"type": "error", "error": detail})]
+    with pytest.raises(ReplayMissError) as caught:
+        client(vendor, server.url).complete(REQUEST)
+    assert str(caught.value) == text
+    assert len(server.bodies) == 1
+
+
+@vendors
+@pytest.mark.parametrize("body", ["<html>hello</html>", "[]", "", '{"object": "list"}'])
+def test_an_answer_in_another_format_is_malformed(
+    vendor: str, body: str, server: Lookalike
+) -> None:
+    server.answers = [Answer(200, body)]
+    with pytest.raises(MalformedAnswerError, match="check that"):
+        client(vendor, server.url).complete(REQUEST)
+
+
+@vendors
+def test_an_endpoint_where_nothing_listens_is_named(vendor: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(OverloadedError, match=f"cannot reach http://127.0.0.1:{port}.*refused"):
+        client(vendor, f"http://127.0.0.1:{port}").complete(REQUEST)
+
+
+@vendors
+def test_an_error_of_ours_below_the_sdk_comes_out_as_itself(
+    vendor: str, server: Lookalike, tmp_path: Path
+) -> None:
+    def refuse(_: object) -> None:
+        raise CassetteError("line 3 is damaged")
+
+    recorder = vcr.VCR(before_record_request=refuse)
+    with (
+        recorder.use_cassette(str(tmp_path / "c.yaml")),
+        pytest.raises(CassetteError, match="line 3 is damaged"),
+    ):
+        client(vendor, server.url).complete(REQUEST)
+    assert server.bodies == []
+
+
+def test_the_dialects_and_the_catalog_import_no_vendor_sdk() -> None:
+    code = (
+        "import sys, harness.providers.catalog, harness.providers.scripted;"
+        "print([name for name in ('openai', 'anthropic', 'httpx2') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

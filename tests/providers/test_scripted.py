@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from harness.errors import ModelCallError, RateLimitedError
+from harness.protocols import ModelRequest
+from harness.providers.scripted import Scripted, turn
+from harness.schema.messages import StopReason, Text, ToolCall
+
+REQUESTS = [ModelRequest(model=f"m{n}", system=None, messages=()) for n in range(3)]
+
+
+def test_answers_come_in_order_and_requests_are_remembered() -> None:
+    first, second = turn("one"), turn(calls=[("a", "shell", "{}")])
+    provider = Scripted([first, second])
+    assert [provider.complete(request) for request in REQUESTS[:2]] == [first, second]
+    assert provider.requests == REQUESTS[:2]
+
+
+def test_an_exception_in_the_script_is_raised_and_the_script_goes_on() -> None:
+    provider = Scripted([RateLimitedError("slow"), turn("two")])
+    with pytest.raises(RateLimitedError, match="slow"):
+        provider.complete(REQUESTS[0])
+    assert provider.complete(REQUESTS[1]) == turn("two")
+
+
+def test_a_script_that_has_ended_says_so() -> None:
+    provider = Scripted([turn("one")])
+    provider.complete(REQUESTS[0])
+    with pytest.raises(ModelCallError, match="no answer to model call 2"):
+        provider.complete(REQUESTS[1])
+
+
+def test_a_turn_stops_for_the_reason_its_content_gives() -> None:
+    spoken = turn("hi", calls=[("a", "shell", "{")])
+    assert spoken.content == (Text(text="hi"), ToolCall(id="a", name="shell", arguments="{"))
+    assert spoken.stop is StopReason.TOOL_USE
+    assert turn("hi").stop is StopReason.END_TURN
+    assert turn("hi", stop=StopReason.MAX_TOKENS).stop is StopReason.MAX_TOKENS
