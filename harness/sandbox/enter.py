@@ -1,0 +1,199 @@
+"""Started as a script by `unshare.py`: makes the namespaces, builds the view, runs the command.
+
+Needs the standard library alone. Arguments are two open files: where to report (see `process.py`),
+and the view to build, as JSON.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+_NEW_NAMESPACES = (
+    0x00020000  # mounts
+    | 0x04000000  # host name
+    | 0x08000000  # interprocess communication
+    | 0x10000000  # users
+    | 0x20000000  # processes
+    | 0x40000000  # network
+)
+_READ_ONLY, _NO_SUID, _NO_DEV, _NO_EXEC = 1, 2, 4, 8
+_REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
+_DETACH = 2
+_SET_DEATH_SIGNAL, _DROP_BOUNDING, _NO_NEW_PRIVILEGES = 1, 24, 38
+_CAPABILITY_VERSION = 0x20080522
+_SET_INTERFACE_FLAGS, _INTERFACE_UP = 0x8914, 1
+_OLD_ROOT = "/.old"
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main() -> None:
+    """Enter new namespaces, and become their first process's parent."""
+    status_fd, view_fd = int(sys.argv[1]), int(sys.argv[2])
+    os.set_inheritable(status_fd, False)
+    with os.fdopen(view_fd, "rb") as file:
+        view = json.load(file)
+    uid, gid = os.geteuid(), os.getegid()
+    _check(_libc.unshare(_NEW_NAMESPACES), "new namespaces")
+    # Only now: entering a user namespace clears the death signal.
+    _die_with_parent()
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+    first = os.fork()
+    if first == 0:
+        _die_with_parent()
+        _be_first(view, status_fd)
+    os.write(status_fd, json.dumps({"child-pid": first}).encode() + b"\n")
+    os.close(status_fd)
+    os.waitpid(first, 0)
+
+
+def _be_first(view: dict[str, Any], status_fd: int) -> None:
+    """Run the command; the death of this process then takes along whatever is left."""
+    code = 1
+    try:
+        socket.sethostname(view["hostname"])
+        _loopback_up()
+        _build(view)
+        os.chdir(view["cwd"])
+        _drop_capabilities()
+        command = os.fork()
+        if command == 0:
+            os.setsid()
+            for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(ignored_by_python, signal.SIG_DFL)
+            os.execve(view["command"][0], view["command"], view["env"])
+        status = _reap_until(command)
+        os.write(status_fd, json.dumps({"exit-code": status}).encode() + b"\n")
+        code = 0
+    except OSError as error:
+        print(error, file=sys.stderr, flush=True)
+    os._exit(code)
+
+
+def _reap_until(command: int) -> int:
+    while True:
+        pid, status = os.wait()
+        if pid == command:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
+def _build(view: dict[str, Any]) -> None:
+    """Make a new root of what the view names, and leave the old one."""
+    _mount(None, "/", None, _RECURSIVE | _PRIVATE)
+    _mount("tmpfs", "/tmp", "tmpfs", _NO_SUID | _NO_DEV, "mode=755")
+    os.mkdir(f"/tmp{_OLD_ROOT}")
+    _check(_libc.pivot_root(b"/tmp", f"/tmp{_OLD_ROOT}".encode()), "new root")
+    os.chdir("/")
+    _mount_new("proc", "/proc", _NO_SUID | _NO_DEV | _NO_EXEC, "")
+    _mount_new("tmpfs", "/tmp", _NO_SUID | _NO_DEV, "mode=1777")
+    for path in view["proc_read_only"]:
+        if Path(path).exists():
+            _bind(path, path, _READ_ONLY)
+    _make_devices(view["devices"])
+    for source, target, writable in view["system"]:
+        _bind(_OLD_ROOT + source, target, _NO_DEV | (0 if writable else _READ_ONLY))
+    for place, target in view["links"].items():
+        Path(place).parent.mkdir(parents=True, exist_ok=True)
+        os.symlink(target, place)
+    for place, text in view["files"].items():
+        Path(place).write_text(text)
+    for source, target, writable in view["mounts"]:
+        _bind(_OLD_ROOT + source, target, _NO_DEV | (0 if writable else _READ_ONLY))
+    _check(_libc.umount2(_OLD_ROOT.encode(), _DETACH), "leave the old root")
+    os.rmdir(_OLD_ROOT)
+    _mount(None, "/", None, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEV)
+
+
+def _make_devices(names: list[str]) -> None:
+    _mount_new("tmpfs", "/dev", _NO_SUID | _NO_DEV, "mode=755")
+    for name in names:
+        # Read-only stops root from changing the host's node, and not from writing to the device.
+        _bind(f"{_OLD_ROOT}/dev/{name}", f"/dev/{name}", _READ_ONLY | _NO_EXEC)
+    os.mkdir("/dev/shm")
+    _mount_new("devpts", "/dev/pts", _NO_SUID | _NO_EXEC, "newinstance,ptmxmode=0666,mode=620")
+    os.symlink("pts/ptmx", "/dev/ptmx")
+    os.symlink("/proc/self/fd", "/dev/fd")
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        os.symlink(f"/proc/self/fd/{number}", f"/dev/{name}")
+
+
+def _mount_new(kind: str, target: str, flags: int, options: str) -> None:
+    os.makedirs(target, exist_ok=True)
+    _mount(kind, target, kind, flags, options)
+
+
+def _bind(source: str, target: str, flags: int) -> None:
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    elif not os.path.exists(target):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        Path(target).touch()
+    _mount(source, target, None, _BIND | _RECURSIVE)
+    for place in _mounts_at(target):
+        # Flags that the host has set are locked here, and have to be named again.
+        kept = os.statvfs(place).f_flag & (_READ_ONLY | _NO_SUID | _NO_DEV | _NO_EXEC)
+        _mount(None, place, None, _REMOUNT | _BIND | _NO_SUID | flags | kept)
+
+
+def _mounts_at(target: str) -> list[str]:
+    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    places = [os.fsdecode(_ESCAPED.sub(_unescape, line.split()[4])) for line in lines]
+    return [place for place in places if place == target or place.startswith(target + "/")]
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    return bytes([int(match[1], 8)])
+
+
+def _mount(
+    source: str | None, target: str, kind: str | None, flags: int, options: str = ""
+) -> None:
+    words = [None if word is None else os.fsencode(word) for word in (source, target, kind)]
+    result = _libc.mount(*words, ctypes.c_ulong(flags), os.fsencode(options) or None)
+    _check(result, f"mount {target}")
+
+
+def _loopback_up() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as interface:
+        request = struct.pack("16sh14x", b"lo", _INTERFACE_UP)
+        fcntl.ioctl(interface, _SET_INTERFACE_FLAGS, request)
+
+
+def _drop_capabilities() -> None:
+    last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
+    for capability in range(last + 1):
+        _check(_libc.prctl(_DROP_BOUNDING, capability, 0, 0, 0), "drop capabilities")
+    _check(_libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "forbid new privileges")
+    header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
+    _check(_libc.capset(header, bytes(24)), "drop capabilities")
+
+
+def _die_with_parent() -> None:
+    _check(_libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0), "die with parent")
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except OSError as error:
+        sys.exit(str(error))

@@ -1,0 +1,96 @@
+"""What a sandboxed process sees besides its own mounts: the same on every host."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from harness.errors import SandboxError
+from harness.protocols import Mount
+
+HOSTNAME = "sandbox"
+
+ETC_FILES: Mapping[str, str] = {
+    "/etc/group": "root:x:0:\nnogroup:x:65534:\n",
+    "/etc/hosts": "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost sandbox\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "/etc/passwd": (
+        "root:x:0:0:root:/tmp:/bin/bash\n"
+        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+    ),
+}
+"""Written here rather than bound: the host's own name its users and its network."""
+
+PROC_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
+"""Their files check the user id alone, so that root without any capability could write them."""
+
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+
+# Only what programs under /usr need: the rest of /etc holds the host's secrets and settings.
+_ETC_FOLDERS = (
+    *("alternatives", "fonts", "java-17-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d"),
+    *("magic", "mime.types", "perl", "protocols", "python3", "python3.11", "services", "terminfo"),
+)
+_ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_PYTHON = "/opt/python/bin/python3"
+
+# The interpreter's folder is last and always named, so that PATH never tells hosts apart.
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/python/bin"
+
+# Through a shell, so that a command that cannot be started says the same in every sandbox.
+_START = ("/bin/sh", "-c", 'exec "$@"', "sh")
+
+
+def system_mounts() -> tuple[Mount, ...]:
+    """The read-only system folders, and a Python where /usr has none."""
+    folders = [Path("/usr")]
+    folders += [Path("/", name) for name in _ROOT_FOLDERS]
+    folders += [Path("/etc", name) for name in _ETC_FOLDERS]
+    real = [path for path in folders if path.exists() and not path.is_symlink()]
+    mounts = [Mount(path.resolve(), str(path)) for path in real]
+    if not _system_has_python():
+        mounts.append(Mount(Path(sys.base_prefix).resolve(), sys.base_prefix))
+    return tuple(mounts)
+
+
+def system_links() -> dict[str, str]:
+    """Symbolic links at the root, by place."""
+    paths = [Path("/", name) for name in _ROOT_FOLDERS]
+    links = {str(path): str(path.readlink()) for path in paths if path.is_symlink()}
+    if not _system_has_python():
+        major, minor = sys.version_info[:2]
+        links[_PYTHON] = f"{sys.base_prefix}/bin/python{major}.{minor}"
+    return links
+
+
+def environment(cwd: str, extra: Mapping[str, str]) -> dict[str, str]:
+    """All that a process inherits; nothing of the caller's own."""
+    fixed = {"PATH": _PATH, "HOME": "/tmp", "LANG": "C.UTF-8", "TZ": "UTC", "PWD": cwd}
+    return {**fixed, **extra}
+
+
+def start(command: Sequence[str]) -> list[str]:
+    """The arguments that start a command inside."""
+    return [*_START, *command]
+
+
+def check_mounts(mounts: Sequence[Mount]) -> tuple[Mount, ...]:
+    """The mounts with their real sources.
+
+    Raises:
+        SandboxError: a source is missing, or a target is not a plain absolute path.
+    """
+    checked = []
+    for mount in mounts:
+        target = PurePosixPath(mount.target)
+        if not target.is_absolute() or ".." in target.parts or target == PurePosixPath("/"):
+            raise SandboxError(f"mount target {mount.target!r}: must be an absolute path, not /")
+        if not mount.source.exists():
+            raise SandboxError(f"mount source {str(mount.source)!r}: no such file or folder")
+        checked.append(Mount(mount.source.resolve(), str(target), mount.writable))
+    return tuple(checked)
+
+
+def _system_has_python() -> bool:
+    return any(Path(folder, "python3").exists() for folder in ("/usr/local/bin", "/usr/bin"))

@@ -1,0 +1,1 @@
+"""The tools that agents are offered, and the registry that runs them."""

@@ -1,0 +1,70 @@
+"""The built-in tool that runs commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.protocols import Mount, Sandbox, ToolOutcome
+from harness.schema.messages import ToolSpec
+from harness.schema.record import JsonObject
+from harness.tools.confined import WORKSPACE
+from harness.tools.workspace import Workspace
+
+OUTPUT_LIMIT = 8_000
+"""Characters of output that are shown."""
+
+_COMMAND_LIMIT = 120_000
+"""Bytes; the kernel takes no argument of 128 KiB or more."""
+
+
+class Shell:
+    """Runs a command in a sandbox that holds the workspace."""
+
+    spec = ToolSpec(
+        name="shell",
+        description=f"Run a bash command in {WORKSPACE}.",
+        parameters={
+            "type": "object",
+            "properties": {"command": {"type": "string"}},
+            "required": ["command"],
+        },
+    )
+    stops_itself = True
+
+    def __init__(self, workspace: Workspace, sandbox_factory: Callable[[], Sandbox]) -> None:
+        self.settings: JsonObject = {"limit": OUTPUT_LIMIT}
+        self._workspace = workspace
+        # Asked only when a command really runs: replaying needs no sandbox.
+        self._sandbox_factory = sandbox_factory
+
+    def call(self, arguments: JsonObject, timeout_s: float) -> ToolOutcome:
+        """The command's output; a command that fails is a result like any other."""
+        command = arguments["command"]
+        if not isinstance(command, str):
+            raise TypeError(f"must be text, not {command!r}")
+        if len(command.encode()) > _COMMAND_LIMIT:
+            return ToolOutcome(content="the command is too long", status="failed")
+        result = self._sandbox_factory().run(
+            ["bash", "-c", command],
+            mounts=[
+                Mount(self._workspace.path, WORKSPACE, writable=True),
+                Mount(self._workspace.temporary, "/tmp", writable=True),
+            ],
+            timeout_s=timeout_s,
+            cwd=WORKSPACE,
+        )
+        lines = [_cut(result.output.rstrip("\n"))]
+        if result.timed_out:
+            lines.append(f"[timed out after {timeout_s:g} s]")
+        elif result.exit_code != 0:
+            lines.append(f"[exit code {result.exit_code}]")
+        text = "\n".join(line for line in lines if line) or "[no output]"
+        return ToolOutcome(content=text, status="timed_out" if result.timed_out else "ok")
+
+
+def _cut(text: str) -> str:
+    if len(text) <= OUTPUT_LIMIT:
+        return text
+    half = OUTPUT_LIMIT // 2
+    note = f"[cut: only the first and last {half} characters are shown]"
+    return f"{text[:half]}\n{note}\n{text[-half:]}"
