@@ -1,0 +1,140 @@
+"""The committed baseline: made from a run, and held against later ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from harness.analysis.exact import (
+    Difference,
+    TrialDifferences,
+    UnscoredTrial,
+    differences_between,
+    facts,
+    grouped_lines,
+    trial_differences,
+    unscored_trial,
+)
+from harness.analysis.numbers import plural
+from harness.errors import BadInputError
+from harness.schema.loop_config import UNSCORED
+from harness.schema.record import Record
+from harness.schema.results import Baseline, RunRecord, TrialRecord
+
+_NAMED = 5
+"""Trials that a one-line refusal names."""
+
+
+class CheckResult(Record):
+    """A run held against a baseline."""
+
+    checked: int
+    """Trials of the run that were held against the baseline, whatever came of it."""
+    differing: tuple[TrialDifferences, ...]
+    """Sorted by trial id; trials that the baseline does not hold are among them."""
+    missing: tuple[str, ...]
+    """Ids of trials that the run should hold and does not."""
+    unscored: tuple[UnscoredTrial, ...]
+    """Misses and infrastructure errors: nothing can be said about these."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether every trial is there, has a result, and is as the baseline says."""
+        return not (self.differing or self.missing or self.unscored)
+
+    def lines(self) -> tuple[str, ...]:
+        """What to print."""
+        if self.holds:
+            return (f"{plural(self.checked, 'trial')} as in the baseline.",)
+        lines: list[str] = []
+        if self.differing:
+            verb = "differs" if len(self.differing) == 1 else "differ"
+            whole = plural(self.checked, "trial")
+            lines.append(f"{len(self.differing)} of {whole} {verb} from the baseline.")
+            lines += grouped_lines(self.differing)
+        if self.missing:
+            lines.append(f"{plural(len(self.missing), 'trial')} missing from the run:")
+            lines += [f"  {trial_id}" for trial_id in self.missing]
+        if self.unscored:
+            lines.append(f"{plural(len(self.unscored), 'trial')} without a result:")
+            lines += [line for trial in self.unscored for line in _unscored_lines(trial)]
+        return tuple(lines)
+
+
+def make_baseline(run: RunRecord, trials: Sequence[TrialRecord]) -> Baseline:
+    """The facts of a complete run, to be committed.
+
+    Raises:
+        BadInputError: a trial without a result, a trial that is there twice, or a run that was
+            not finished.
+    """
+    where = f"run {run.run_id!r} cannot become a baseline"
+    if broken := sorted(t.trial_id for t in trials if t.termination_reason in UNSCORED):
+        raise BadInputError(
+            f"{where}: no result in {_list(broken)}; record or repair them and run again"
+        )
+    counts = Counter(trial.trial_id for trial in trials)
+    if twice := sorted(trial_id for trial_id, count in counts.items() if count > 1):
+        raise BadInputError(f"{where}: its log holds {_list(twice)} more than once; run again")
+    if len(trials) < run.planned_trials:
+        raise BadInputError(
+            f"{where}: it holds {len(trials)} of {run.planned_trials} planned trials; run again"
+        )
+    ordered = sorted(trials, key=lambda trial: trial.trial_id)
+    return Baseline(
+        suite=run.suite,
+        suite_version=run.suite_version,
+        trials={trial.trial_id: facts(trial) for trial in ordered},
+    )
+
+
+def difference(trial: TrialRecord, baseline: Baseline) -> tuple[Difference, ...]:
+    """Everything in which a trial is not what the baseline says; empty when it is."""
+    expected = baseline.trials.get(trial.trial_id)
+    if expected is None:
+        ending = str(trial.termination_reason)
+        return (Difference(field="trial", expected=None, got=ending),)
+    return differences_between(expected, facts(trial))
+
+
+def check(
+    trials: Sequence[TrialRecord], baseline: Baseline, planned: Collection[str] | None = None
+) -> CheckResult:
+    """Hold a run against a baseline.
+
+    Args:
+        trials: The run's trials.
+        baseline: What they should be.
+        planned: Ids of the trials that a limited run was to make. None: the run must hold every
+            trial of the baseline.
+    """
+    expected = set(baseline.trials if planned is None else planned)
+    held = sorted(
+        (trial for trial in trials if planned is None or trial.trial_id in expected),
+        key=lambda trial: (trial.task, trial.variant, trial.repeat),
+    )
+    differing, unscored = [], []
+    for trial in held:
+        if trial.termination_reason in UNSCORED:
+            unscored.append(unscored_trial(trial))
+        elif found := difference(trial, baseline):
+            differing.append(trial_differences(trial, found))
+    return CheckResult(
+        checked=len(held),
+        differing=tuple(differing),
+        missing=tuple(sorted(expected - {trial.trial_id for trial in held})),
+        unscored=tuple(unscored),
+    )
+
+
+def _unscored_lines(trial: UnscoredTrial) -> list[str]:
+    heading = (
+        f"  {trial.task} · {trial.variant} · repeat {trial.repeat}: {trial.termination_reason}"
+    )
+    return [heading, *(f"    {line}" for line in trial.error.splitlines())]
+
+
+def _list(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:_NAMED]))
+    rest = len(names) - _NAMED
+    return f"{shown} and {rest} more" if rest > 0 else shown

@@ -1,0 +1,1 @@
+"""Scorers: what a trial is worth, read from its log."""
