@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 
+from harness.loop.written_json import read_json
 from harness.schema.record import Json
 
 FENCED = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
@@ -15,7 +15,7 @@ def output_from_text(text: str) -> Json:
     candidates = [text, *FENCED.findall(text)]
     for candidate in candidates:
         try:
-            parsed: Json = json.loads(candidate)
+            parsed = read_json(candidate)
         except ValueError:
             continue
         if isinstance(parsed, dict | list):

@@ -35,8 +35,8 @@ class TextCompletion:
         self.nudges_in_row = 0
         self.policy = config.text_only or ("nudge" if output else "accept")
 
-    def tools_were_used(self) -> None:
-        """A turn with calls ends a row of reminders and re-arms the question."""
+    def start_over(self) -> None:
+        """A turn with calls, or a new attempt, ends a row of reminders and re-arms the question."""
         self.nudges_in_row = 0
         self.confirmation.rearm()
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from jsonschema import SchemaError
+from jsonschema.validators import validator_for
+
 from harness.errors import ConfigurationError
 from harness.loop.tool_calls import SUBMIT
 from harness.protocols import OutputSpec, ToolProvider
 from harness.schema.loop_config import LoopConfig
+from harness.schema.messages import ToolSpec
 
 
 def check_configuration(
@@ -21,12 +25,24 @@ def check_configuration(
             "loop.reflection = true needs an output with a reflection handler: declare "
             "`output.reflection_handler`, or set loop.reflection = false"
         )
-    names = [spec.name for spec in tools.specs()] if tools else []
-    reserved = [output.tool.name] if output else []
+    offered = [*(tools.specs() if tools else ()), *([output.tool] if output else ())]
     if config.reflection:
-        reserved.append(SUBMIT.name)
-    for name in reserved:
-        if name in names or reserved.count(name) > 1:
+        offered.append(SUBMIT)
+    names = [spec.name for spec in offered]
+    for spec in offered:
+        if names.count(spec.name) > 1:
             raise ConfigurationError(
-                f"two tools are called {name!r}: rename the tool, or the output with `output.name`"
+                f"two tools are called {spec.name!r}: rename one of them; "
+                "an output is renamed with `output.name`"
             )
+        _check_schema(spec)
+
+
+def _check_schema(spec: ToolSpec) -> None:
+    try:
+        validator_for(spec.parameters).check_schema(spec.parameters)
+    except SchemaError as error:
+        raise ConfigurationError(
+            f"tool {spec.name!r}: its parameters are no JSON Schema: {error.message}; "
+            "correct the schema"
+        ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.errors import InfrastructureError, ReplayMissError, RunFailedError
+from harness.errors import RunFailedError
 from harness.loop.answer import output_from_text
 from harness.loop.budget import Spent, blocks_model_call
 from harness.loop.completion import AskBack, TextCompletion
@@ -84,7 +84,9 @@ class Loop:
         start = (user_text(messages),) if isinstance(messages, str) else tuple(messages)
         run = _Run(self, start, system)
         self._running = run.answerer
-        run.answerer.cancelled = self._cancelled
+        # A cancel from another thread meets one of the two: it never gets lost between them.
+        if self._cancelled is not None:
+            run.answerer.cancelled = self._cancelled
         try:
             trajectory = run.to_the_end()
         finally:
@@ -125,6 +127,8 @@ class _Run:
         """Run attempts until one ending, and tell the whole story."""
         self.events.emit("run_started")
         ending = self._attempts()
+        if self._is_cancelled:
+            ending = self._cancelled()
         self.events.emit("run_completed", reason=ending.reason.value, error=ending.error)
         return self._trajectory(ending)
 
@@ -132,7 +136,8 @@ class _Run:
         while self.attempts < self.config.max_attempts:
             self.attempts += 1
             self.attempt_iterations = 0
-            self.draft = None
+            self.draft = self.confirmed = None
+            self.completion.start_over()
             self.events.emit("attempt_started", attempt=self.attempts)
             found = self._iterate()
             ending = found if isinstance(found, Ending) else self._validate(found)
@@ -176,6 +181,7 @@ class _Run:
         calls = message.tool_calls
         if message.text or not calls:
             self.final_text = message.text
+        self.truncated = turn.stop is StopReason.MAX_TOKENS and not calls
         if turn.stop is StopReason.REFUSAL:
             return self._end_unrun(message, Ending(TerminationReason.REFUSAL, "the model refused"))
         if self._is_cancelled:
@@ -192,11 +198,9 @@ class _Run:
         self.transcript.add_assistant(message)
         if turn.stop is StopReason.PAUSE_TURN:
             return None
-        self.truncated = turn.stop is StopReason.MAX_TOKENS
         return self._text_only(message.text)
 
     def _ask_model(self) -> ModelTurn | Ending | None:
-        tag, self.next_tag = self.next_tag, "main"
         request = ModelRequest(
             model=self.loop.model,
             system=self.system,
@@ -205,7 +209,10 @@ class _Run:
             max_output_tokens=self.config.max_output_tokens,
             temperature=self.loop.temperature,
         )
-        return self.model.call(request, tag)
+        turn = self.model.call(request, self.next_tag)
+        if isinstance(turn, ModelTurn) and turn.stop is not StopReason.PAUSE_TURN:
+            self.next_tag = "main"
+        return turn
 
     def _end_unrun(self, message: Message, ending: Ending) -> Ending:
         """End on a turn whose calls are answered but not run."""
@@ -224,15 +231,9 @@ class _Run:
             surplus = {id(call) for call in message.tool_calls[cap:]}
             kept = tuple(block for block in message.content if id(block) not in surplus)
             message = Message(role="assistant", content=kept)
-        self.completion.tools_were_used()
+        self.completion.start_over()
         self.transcript.add_assistant(message)
-        try:
-            turn = self.answerer.answer(message.tool_calls)
-        except (ReplayMissError, InfrastructureError) as error:
-            self.transcript.add_results(not_run(message.tool_calls, "the run broke off"))
-            broken = TerminationReason.INFRASTRUCTURE_ERROR
-            missed = TerminationReason.REPLAY_MISS
-            return Ending(missed if isinstance(error, ReplayMissError) else broken, str(error))
+        turn = self.answerer.answer(message.tool_calls)
         self.draft = turn.draft or self.draft
         decided = self._decide(turn)
         if not isinstance(decided, Candidate):
@@ -241,10 +242,10 @@ class _Run:
 
     def _decide(self, turn: AnsweredTurn) -> Ending | Candidate | None:
         """What the answered calls of a turn lead to."""
-        if turn.ending is not None:
-            return turn.ending
         if self._is_cancelled:
             return self._cancelled()
+        if turn.ending is not None:
+            return turn.ending
         handed_in = turn.submitted if self.config.reflection else turn.draft is not None
         if not handed_in:
             return None

@@ -50,7 +50,9 @@ class TextProtocolProvider:
     def _as_text(self, message: Message) -> Message:
         for block in message.content:
             if isinstance(block, VendorBlock) and block.dialect == self._dialect:
-                return Message(role=message.role, content=(Text(text=str(block.data["text"])),))
+                written = str(block.data["text"])
+                if len(self.protocol.parse(written)[1]) == len(message.tool_calls):
+                    return Message(role=message.role, content=(Text(text=written),))
         rendered = [self._render(block) for block in message.content]
         text = "\n\n".join(part for part in rendered if part)
         others = tuple(block for block in message.content if isinstance(block, VendorBlock))
@@ -73,7 +75,8 @@ class TextProtocolProvider:
         if not calls:
             return turn
         others = tuple(block for block in turn.content if isinstance(block, VendorBlock))
-        # What the model really wrote goes back to it word for word on later turns.
+        # What the model really wrote goes back to it word for word on later turns, unless the
+        # engine dropped some of its calls.
         as_written = VendorBlock(dialect=self._dialect, data={"text": written})
         found = tuple(
             ToolCall(id=f"call_{next(self.ids)}", name=name, arguments=arguments)
@@ -108,7 +111,8 @@ class JsonProtocol:
         if not tools:
             return ""
         lines = [
-            f"- {tool.name}: {tool.description} Arguments: {json.dumps(tool.parameters)}"
+            f"- {tool.name}: {tool.description} "
+            f"Arguments: {json.dumps(tool.parameters, ensure_ascii=False)}"
             for tool in tools
         ]
         return "\n".join(
@@ -125,20 +129,18 @@ class JsonProtocol:
         calls: list[tuple[str, str]] = []
         around: list[str] = []
         position = 0
-        for found in _json_values(text):
+        for found in [*_json_values(text), _Found(None, len(text), len(text))]:
             inside = _calls_in(found.value)
-            if inside:
-                calls.extend(inside)
-                around.append(text[position : found.start])
+            if inside or found.start == len(text):
+                before, malformed = _without_malformed_call(text[position : found.start])
+                around.append(before)
+                calls.extend([*malformed, *inside])
                 position = found.end
-        around.append(text[position:])
-        if not calls and (malformed := _LOOKS_LIKE_CALL.search(text)):
-            return text[: malformed.start()].strip(), ((malformed["name"], malformed[0]),)
         return _EMPTY_FENCE.sub("", "".join(around)).strip(), tuple(calls)
 
     def render_call(self, call: ToolCall) -> str:
         """The object the model would have written."""
-        return f'{{"name": {json.dumps(call.name)}, "arguments": {call.arguments}}}'
+        return f'{{"name": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}'
 
     def render_result(self, result: ToolResult) -> str:
         """Introduced by the call's id and name."""
@@ -147,7 +149,7 @@ class JsonProtocol:
 
 
 _LOOKS_LIKE_CALL = re.compile(
-    r'\{\s*"name"\s*:\s*"(?P<name>[^"\n]+)"\s*,\s*"arguments"\s*:.*', re.DOTALL
+    r'\{\s*"name"\s*:\s*"(?P<name>[^"\n]+)"\s*,\s*"arguments"\s*:(?P<rest>.*)', re.DOTALL
 )
 _EMPTY_FENCE = re.compile(r"```[a-zA-Z]*\s*```")
 
@@ -160,11 +162,24 @@ def _json_values(text: str) -> Iterator[_Found]:
     while match := re.compile(r"[{\[]").search(text, position):
         try:
             value, end = decoder.raw_decode(text, match.start())
-        except ValueError:
+        except (ValueError, RecursionError):
             position = match.start() + 1
             continue
         yield _Found(value, match.start(), end)
         position = end
+
+
+def _without_malformed_call(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """The text before what looks like a call but is none, and that call."""
+    match = _LOOKS_LIKE_CALL.search(text)
+    if match is None:
+        return text, []
+    try:
+        json.loads(match[0])
+    except (ValueError, RecursionError):
+        return text[: match.start()], [(match["name"], match[0])]
+    # An object with more keys than a call has: its tail can never pass for arguments.
+    return text[: match.start()], [(match["name"], match["rest"])]
 
 
 def _calls_in(value: object) -> list[tuple[str, str]]:
@@ -177,4 +192,6 @@ def _calls_in(value: object) -> list[tuple[str, str]]:
         return []
     arguments = value["arguments"]
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return [(value["name"], raw)]
+    # A half surrogate pair cannot be stored or sent.
+    name, raw = (part.encode(errors="replace").decode() for part in (value["name"], raw))
+    return [(name, raw)]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from harness.errors import InfrastructureError, ReplayMissError
 from harness.loop.budget import blocks_tool_call
 from harness.loop.events import EventLog
 from harness.loop.validation import schema_violation
-from harness.protocols import (
-    OutputSpec,
-    ToolInvocation,
-    ToolOutcome,
-    ToolProvider,
-)
+from harness.loop.written_json import read_json
+from harness.protocols import OutputSpec, ToolInvocation, ToolOutcome, ToolProvider
 from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.messages import ToolCall, ToolResult, ToolSpec
 from harness.schema.record import Json, JsonObject
@@ -133,19 +130,19 @@ class ToolCallAnswerer:
     ) -> ToolResult:
         if turn.draft is None or self.config.multi_output == "last":
             turn.draft = Draft(arguments)
-        if not self.config.reflection:
-            turn.handed_in.append(position)
-            return ToolResult(call_id=call.id, name=call.name, content="Accepted.")
         turn.handed_in.append(position)
+        if not self.config.reflection:
+            return ToolResult(call_id=call.id, name=call.name, content="Accepted.")
         self.events.emit("tool_started", id=call.id, name=call.name)
         assert self.output is not None
         assert self.output.reflection_handler is not None
         try:
-            preview = self.output.reflection_handler(arguments)
+            preview = self.output.reflection_handler(copy.deepcopy(arguments))
         except Exception as error:  # noqa: BLE001 - the model sees what its draft did
             self.events.emit("tool_failed", id=call.id, name=call.name, error=str(error))
             return _error(call, f"The draft could not be shown: {error}")
         self.events.emit("tool_completed", id=call.id, name=call.name)
+        self.failed_in_row = 0
         return ToolResult(call_id=call.id, name=call.name, content=preview)
 
     def _run(
@@ -154,15 +151,17 @@ class ToolCallAnswerer:
         assert self.tools is not None
         self.executed.append(call.name)
         self.events.emit("tool_started", id=call.id, name=call.name)
-        outcome = self.tools.invoke(
-            ToolInvocation(
-                call_id=call.id,
-                name=call.name,
-                arguments=arguments,
-                position=position,
-                timeout_s=self.config.tool_timeout_s,
-            )
+        invocation = ToolInvocation(
+            call_id=call.id,
+            name=call.name,
+            arguments=arguments,
+            position=position,
+            timeout_s=self.config.tool_timeout_s,
         )
+        try:
+            outcome = self.tools.invoke(invocation)
+        except (ReplayMissError, InfrastructureError) as error:
+            return self._broke_off(call, turn, error)
         if outcome.status == "timed_out":
             self.events.emit("tool_timed_out", id=call.id, name=call.name)
         if outcome.status != "ok" or self._says_failed(outcome):
@@ -173,11 +172,20 @@ class ToolCallAnswerer:
         self.failed_in_row = 0
         return ToolResult(call_id=call.id, name=call.name, content=outcome.content)
 
+    def _broke_off(
+        self, call: ToolCall, turn: AnsweredTurn, error: ReplayMissError | InfrastructureError
+    ) -> ToolResult:
+        self.events.emit("tool_failed", id=call.id, name=call.name, error=str(error))
+        missed = isinstance(error, ReplayMissError)
+        reason = TerminationReason.REPLAY_MISS if missed else TerminationReason.INFRASTRUCTURE_ERROR
+        turn.ending = Ending(reason, str(error))
+        return _error(call, "Not run: the run broke off.")
+
     def _says_failed(self, outcome: ToolOutcome) -> bool:
         if not self.config.semantic_failures:
             return False
         try:
-            parsed = json.loads(outcome.content)
+            parsed = read_json(outcome.content)
         except ValueError:
             return False
         return isinstance(parsed, dict) and parsed.get("success") is False
@@ -206,7 +214,7 @@ def _error(call: ToolCall, text: str) -> ToolResult:
 def _parse(arguments: str) -> JsonObject | str:
     """The arguments object, or what is wrong with the text."""
     try:
-        parsed = json.loads(arguments) if arguments.strip() else {}
+        parsed = read_json(arguments) if arguments.strip() else {}
     except ValueError as error:
         return f"not valid JSON ({error})"
     if not isinstance(parsed, dict):
