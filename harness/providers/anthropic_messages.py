@@ -202,11 +202,6 @@ def _canonical_message(message: JsonObject) -> JsonObject:
 def _canonical_block(block: Json) -> Json:
     if not isinstance(block, dict) or block.get("type") != "tool_result":
         return block
-    canonical = dict(block)
-    if "content" in canonical:
-        canonical["content"] = blocks(canonical["content"])
-        if canonical["content"] == []:
-            del canonical["content"]
-    if canonical.get("is_error") is False:
-        del canonical["is_error"]
-    return canonical
+    defaults: JsonObject = {"content": [], "is_error": False}
+    canonical = block | {"content": blocks(block.get("content"))}
+    return {k: v for k, v in canonical.items() if v is not None and v != defaults.get(k)}

@@ -35,7 +35,7 @@ def answered(status: int, text: str, endpoint: str) -> ModelCallError:
     detail = error if isinstance(error, dict) else {}
     kinds = {detail.get(key) for key in ("type", "code") if isinstance(detail.get(key), str)}
     message = str(detail.get("message") or error or body or "no explanation")
-    if status == 400 and REPLAY_MISS in kinds:
+    if REPLAY_MISS in kinds:
         return ReplayMissError(message)
     # Gateways answer with whole HTML pages.
     said = f"{endpoint} answered HTTP {status}: {' '.join(message.split())[:500]}"

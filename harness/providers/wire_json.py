@@ -64,7 +64,7 @@ def items(values: Iterable[Json], where: str) -> list[JsonObject]:
 def count(holder: JsonObject, key: str) -> int | None:
     """A number of tokens, or None when none is reported."""
     value = holder.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) else None
 
 
 def messages_of(body: JsonObject) -> list[JsonObject] | None:
