@@ -5,16 +5,19 @@ Implementations do not inherit from these; they only have the same methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from harness.schema.messages import Message, ModelTurn, ToolCall, ToolResult, ToolSpec
 from harness.schema.record import Json, JsonObject
 from harness.schema.results import Score, Verdict
 from harness.schema.suite import ModelConfig, Task
 from harness.schema.trajectory import Event, Trajectory
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,17 +230,11 @@ class Scorer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One unit for a backend: a picklable function and its argument."""
-
-    function: Callable[..., object]
-    arguments: tuple[object, ...] = field(default=())
-
-
 class Backend(Protocol):
-    """Runs units of work somewhere, and yields what they return as they finish."""
+    """Runs independent items somewhere, each a picklable argument of a picklable function."""
 
-    def run(self, work: Sequence[Work]) -> Iterator[object]:
-        """Yield each unit's result, in the order they finish."""
+    def run(
+        self, function: Callable[[Item], Iterable[Result]], items: Sequence[Item]
+    ) -> Iterator[Result]:
+        """Yield what the function gives for each item, in whatever order items finish."""
         ...

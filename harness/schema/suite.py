@@ -23,7 +23,7 @@ class Price(Record):
 class ModelConfig(Record):
     """Which model answers, and how it samples."""
 
-    provider: Literal["anthropic", "openai", "scripted"]
+    provider: Literal["anthropic", "openai"]
     name: str
     base_url: str | None = None
     """Endpoint; None is the vendor's own."""

@@ -1,0 +1,247 @@
+"""The one place that wires a trial: model, tools, cassette, loop, verifier and scorers."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.cassette import tape
+from harness.cassette.canonical import digest
+from harness.cassette.http import use
+from harness.cassette.redact import Redactor
+from harness.cassette.session import Session
+from harness.cassette.store import Store
+from harness.cassette.tool_results import RecordedTools
+from harness.errors import InfrastructureError
+from harness.loader.output import output_spec
+from harness.loop.engine import Loop
+from harness.loop.skills import with_skills
+from harness.protocols import Provider, ScoreInput
+from harness.providers.catalog import VENDORS
+from harness.runner.log import TRAJECTORIES
+from harness.runner.plan import Cell, TrialSpec
+from harness.runner.verifier import verify
+from harness.sandbox.probe import best
+from harness.schema.loop_config import UNSCORED, TerminationReason
+from harness.schema.results import Outcome, RecordMode, ToolsMode, TrialRecord, Verdict
+from harness.schema.suite import ModelConfig
+from harness.schema.trajectory import Trajectory
+from harness.scorers.efficiency import cost_usd
+from harness.scorers.standard import score_trial
+from harness.tools.builtin import builtin_tools
+from harness.tools.registry import Registry
+from harness.tools.workspace import Workspace
+
+NO_KEY = "no-key"
+"""Sent where no key is set: local servers take any, and replaying sends nothing."""
+
+UNFINISHED = frozenset(
+    {
+        TerminationReason.MODEL_ERROR,
+        TerminationReason.INFRASTRUCTURE_ERROR,
+        TerminationReason.CANCELLED,
+    }
+)
+"""Endings after which a recording is not complete: recording again goes on with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSettings:
+    """How the trials of a run are run; picklable."""
+
+    cassettes: Path
+    """Folder of cassettes; a cell's file is SUITE/TASK/REPEAT.jsonl in it."""
+    record_mode: RecordMode = "none"
+    tools: ToolsMode = "replay"
+    suite_argument: str = "SUITE"
+    """The suite as the user named it, for the commands that messages suggest."""
+    api_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Key variable -> key, for live calls."""
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variable -> value that must reach no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A finished trial: its line in the log, and its story. Neither holds a secret."""
+
+    record: TrialRecord
+    trajectory: Trajectory
+
+
+def cassette_file(cell: Cell) -> Path:
+    """Where a cell's cassette is, relative to the cassettes folder."""
+    return Path(cell.suite, cell.task.name, f"{cell.repeat}.jsonl")
+
+
+def open_cassette(cell: Cell, settings: TrialSettings) -> Store:
+    """The cassette that all trials of a cell share.
+
+    Raises:
+        CassetteError: the file is damaged, cut or of another format.
+    """
+    return Store.open(
+        settings.cassettes / cassette_file(cell),
+        settings.record_mode,
+        cell=tape.Cell(cell.suite, cell.task.name, cell.repeat, cell.task.digest),
+        redactor=Redactor(settings.secrets),
+        record_hint=(
+            f"harness run {settings.suite_argument} --task {cell.task.name} "
+            "--record-mode new_episodes --allow-live"
+        ),
+    )
+
+
+def run_trial(spec: TrialSpec, store: Store, settings: TrialSettings) -> Trial:
+    """Run one trial in one working folder against one cassette, and score it."""
+    started = time.monotonic()
+    redactor = Redactor(settings.secrets)
+    workspace = Workspace(spec.task.workdir)
+    session = store.session(spec.variant.name)
+    tools = RecordedTools(
+        Registry(builtin_tools(spec.task.tools, workspace, best)), session, mode=settings.tools
+    )
+    try:
+        loop = Loop(
+            _live_client(spec.model, settings),
+            model=spec.model.name,
+            tools=tools,
+            output=output_spec(spec.task),
+            config=spec.variant.loop,
+            temperature=spec.model.temperature,
+        )
+        with use(session, [vendor.dialect() for vendor in VENDORS.values()]):
+            trajectory = loop.run(spec.task.instruction, system=_system(spec))
+        trajectory = Trajectory.model_validate(redactor.json(trajectory.model_dump(mode="json")))
+        trajectory = _with_miss(trajectory, session)
+        verdict, trajectory = _verdict(spec, trajectory, session, tools, workspace, settings)
+        session.finish(complete=trajectory.termination_reason not in UNFINISHED)
+    finally:
+        workspace.close()
+    duration_s = round(time.monotonic() - started, 6)
+    return Trial(_record(spec, trajectory, verdict, session, duration_s), trajectory)
+
+
+def _live_client(model: ModelConfig, settings: TrialSettings) -> Provider:
+    vendor = VENDORS[model.provider]
+    module, _, name = vendor.client.partition(":")
+    # Loaded by name: planning, reporting and --help must not pay for a vendor's SDK.
+    client = getattr(importlib.import_module(module), name)
+    key = settings.api_keys.get(vendor.key_variable, NO_KEY)
+    provider: Provider = client(base_url=model.base_url, api_key=key)
+    return provider
+
+
+def _system(spec: TrialSpec) -> str:
+    active = spec.task.skills if spec.variant.skills == "curated" else ()
+    return with_skills(spec.system, active)
+
+
+def _with_miss(trajectory: Trajectory, session: Session) -> Trajectory:
+    """A miss fails the trial, whatever the agent made of it."""
+    if not session.misses:
+        return trajectory
+    return trajectory.model_copy(
+        update={
+            "termination_reason": TerminationReason.REPLAY_MISS,
+            "error": session.misses[0].text,
+        }
+    )
+
+
+def _verdict(
+    spec: TrialSpec,
+    trajectory: Trajectory,
+    session: Session,
+    tools: RecordedTools,
+    workspace: Workspace,
+    settings: TrialSettings,
+) -> tuple[Verdict | None, Trajectory]:
+    """The verifier's word, recorded or live; a sandbox that fails changes the ending."""
+    if trajectory.termination_reason in UNSCORED:
+        return None, trajectory
+    transcript = transcript_digest(trajectory)
+    live = settings.tools == "live" and not session.recording
+    recorded = session.verdict(transcript, spec.task.tests_digest)
+    if (recorded is not None or not session.recording) and not live:
+        return recorded, trajectory
+    try:
+        tools.rebuild()
+        verdict = verify(
+            spec.task,
+            workspace.path,
+            best(),
+            answer=trajectory.final_text,
+            output=trajectory.output,
+            output_seen=trajectory.output_seen,
+        )
+    except InfrastructureError as error:
+        broken = {
+            "termination_reason": TerminationReason.INFRASTRUCTURE_ERROR,
+            "error": str(error),
+        }
+        return None, trajectory.model_copy(update=broken)
+    if session.recording:
+        session.record_verdict(transcript, spec.task.tests_digest, verdict)
+    return verdict, trajectory
+
+
+def transcript_digest(trajectory: Trajectory) -> str:
+    """Identity of what was said and handed in, word for word."""
+    dumped = trajectory.model_dump(mode="json")
+    parts = ("system", "messages", "final_text", "output_seen", "output")
+    return digest({part: dumped[part] for part in parts})
+
+
+def _record(
+    spec: TrialSpec,
+    trajectory: Trajectory,
+    verdict: Verdict | None,
+    session: Session,
+    duration_s: float,
+) -> TrialRecord:
+    scores = score_trial(
+        ScoreInput(task=spec.task, model=spec.model, trajectory=trajectory, verdict=verdict)
+    )
+    variant = spec.variant.model_dump(mode="json", exclude={"name", "description", "tasks"})
+    cell = Cell(spec.suite, spec.task, spec.repeat, ())
+    return TrialRecord(
+        trial_id=spec.trial_id,
+        suite=spec.suite,
+        task=spec.task.name,
+        variant=spec.variant.name,
+        repeat=spec.repeat,
+        termination_reason=trajectory.termination_reason,
+        outcome=_outcome(verdict),
+        iterations=trajectory.iterations,
+        attempts=trajectory.attempts,
+        model_calls=trajectory.model_calls,
+        tool_calls_made=trajectory.tool_calls_made,
+        tools_used=trajectory.tools_used,
+        validation_failures=len(trajectory.validation_failures),
+        confirmed=trajectory.confirmed,
+        usage=trajectory.usage,
+        cost_usd=cost_usd(trajectory.usage, spec.model.price),
+        duration_s=duration_s,
+        scores=scores,
+        error=trajectory.error,
+        response_models=trajectory.models,
+        mixed=len(trajectory.models) > 1,
+        served=session.served,
+        recorded=session.recorded,
+        transcript_digest=transcript_digest(trajectory),
+        task_digest=spec.task.digest,
+        variant_digest=digest(variant),
+        cassette=cassette_file(cell).as_posix(),
+        trajectory=f"{TRAJECTORIES}/{spec.trial_id}.json",
+    )
+
+
+def _outcome(verdict: Verdict | None) -> Outcome | None:
+    """Passed means that every reward is at least 1."""
+    if verdict is None or verdict.error is not None:
+        return None
+    return "passed" if all(reward >= 1 for reward in verdict.rewards.values()) else "failed"
