@@ -1,0 +1,1 @@
+"""Recorded model traffic, tool results and verdicts: recorded once, replayed for ever."""

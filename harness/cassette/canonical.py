@@ -1,0 +1,172 @@
+"""What identifies a request: a canonical form and its digests."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from harness.protocols import Dialect
+from harness.schema.record import Json, JsonObject
+
+DIGEST_CHARS = 24
+"""Hex digits of the digests that stand in cassettes (96 bits)."""
+
+
+def canonical_json(value: Json) -> bytes:
+    """JSON with sorted keys and no spaces; `0` and `0.0` stay different."""
+    text = json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+    return text.encode()
+
+
+def digest(value: Json) -> str:
+    """SHA-256 of the canonical JSON, in hex."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def parse_json(data: str | bytes) -> Json:
+    """Parse strict JSON: no NaN or infinity, and no half of a surrogate pair.
+
+    Raises:
+        ValueError: it is not JSON, or cannot be written again as it is.
+    """
+    value: Json = json.loads(data, parse_constant=_refuse, parse_float=_finite)
+    if isinstance(data, str):
+        data = data.encode("utf-8", "surrogatepass")
+    if b"\\ud" in data or b"\\uD" in data:
+        canonical_json(value)
+    return value
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large")
+    return number
+
+
+EMPTY_CHAIN = hashlib.sha256(b"").hexdigest()[:DIGEST_CHARS]
+"""The chain digest before the first message."""
+
+
+def chain_after(chain: str, message: JsonObject) -> str:
+    """The chain digest of a conversation that goes on with one more message."""
+    content = chain.encode() + canonical_json(message)
+    return hashlib.sha256(content).hexdigest()[:DIGEST_CHARS]
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalRequest:
+    """A request as its identity sees it; made by `CanonicalRequest.of`."""
+
+    endpoint: str
+    """Name of the dialect, or `METHOD URL` for anything that is not a model endpoint."""
+    parameters: JsonObject
+    messages: tuple[JsonObject, ...]
+    is_model_call: bool
+    parameters_digest: str
+    """Of endpoint and parameters."""
+    chain: tuple[str, ...]
+    """Digest of the conversation after each message, without the parameters."""
+    digest: str
+
+    @classmethod
+    def of(
+        cls,
+        endpoint: str,
+        parameters: JsonObject,
+        messages: Iterable[JsonObject],
+        *,
+        is_model_call: bool,
+    ) -> CanonicalRequest:
+        """Compute the digests of a request."""
+        messages = tuple(messages)
+        parameters_digest = digest([endpoint, parameters])[:DIGEST_CHARS]
+        chain = []
+        last = EMPTY_CHAIN
+        for message in messages:
+            last = chain_after(last, message)
+            chain.append(last)
+        key = digest([parameters_digest, last])[:DIGEST_CHARS]
+        return cls(
+            endpoint, parameters, messages, is_model_call, parameters_digest, tuple(chain), key
+        )
+
+    @property
+    def chain_end(self) -> str:
+        """Digest of the whole conversation."""
+        return self.chain[-1] if self.chain else EMPTY_CHAIN
+
+    def redacted(self, redact: Callable[[Json], Json]) -> CanonicalRequest:
+        """The same request with every part passed through a redaction; itself if none changed."""
+        endpoint = redact(self.endpoint)
+        parameters = redact(self.parameters)
+        messages = [redact(message) for message in self.messages]
+        unchanged = (
+            endpoint is self.endpoint
+            and parameters is self.parameters
+            and all(new is old for new, old in zip(messages, self.messages, strict=True))
+        )
+        if unchanged:
+            return self
+        return CanonicalRequest.of(
+            str(endpoint), _object(parameters), map(_object, messages),
+            is_model_call=self.is_model_call,
+        )  # fmt: skip
+
+
+def _object(value: Json) -> JsonObject:
+    if not isinstance(value, dict):
+        raise TypeError(f"expected a JSON object, not {type(value).__name__}")
+    return value
+
+
+def canonical_request(
+    method: str, url: str, body: bytes, dialects: Sequence[Dialect]
+) -> CanonicalRequest:
+    """The identity of an HTTP request.
+
+    At a model endpoint host, port and headers do not count; for anything else method, URL and
+    body do.
+    """
+    value = _body_value(body)
+    if isinstance(value, dict):
+        path = urlsplit(url).path.rstrip("/")
+        for dialect in dialects:
+            if path.endswith(dialect.endpoint):
+                parameters, messages = dialect.split(value)
+                return CanonicalRequest.of(dialect.name, parameters, messages, is_model_call=True)
+    return CanonicalRequest.of(
+        f"{method.upper()} {url}", {"body": value}, (), is_model_call=False
+    )  # fmt: skip
+
+
+def _body_value(body: bytes) -> Json:
+    if not body:
+        return None
+    try:
+        return parse_json(body)
+    except ValueError:
+        pass
+    try:
+        # A half surrogate pair can be sent, but not be written: it is replaced for identity.
+        loaded = json.loads(body, parse_constant=_refuse, parse_float=_finite)
+        whole = json.dumps(loaded, ensure_ascii=False).encode("utf-8", "replace")
+        replaced: Json = json.loads(whole)
+        return replaced
+    except ValueError:
+        pass
+    try:
+        return {"text": body.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(body).decode()}

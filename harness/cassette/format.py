@@ -1,0 +1,177 @@
+"""The lines of a cassette file: JSON Lines, each sealed with a checksum of itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from harness.schema.record import Json, JsonObject, Record
+from harness.schema.results import Verdict
+
+FORMAT: Literal[1] = 1
+_SUM_CHARS = 16
+_SEAL = re.compile(rb',"sum":"([0-9a-f]{16})"\}\Z')
+_SEAL_LENGTH = len(b',"sum":""}') + _SUM_CHARS
+
+
+class StoredResponse(Record):
+    """An HTTP answer as it is kept."""
+
+    status: int
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Only those that a client acts on."""
+    type: Literal["json", "events", "text", "base64"]
+    """How `body` holds the content."""
+    body: Json
+
+
+class HeaderLine(Record):
+    """First line: which cell this is, and what made it."""
+
+    kind: Literal["header"] = "header"
+    format: Literal[1] = FORMAT
+    suite: str
+    task: str
+    repeat: int
+    task_digest: str
+    versions: dict[str, str]
+
+
+class ParametersLine(Record):
+    """Everything of a request but its conversation; each set stands once."""
+
+    kind: Literal["parameters"] = "parameters"
+    id: str
+    endpoint: str
+    body: JsonObject
+
+
+class InteractionLine(Record):
+    """A request and its answer."""
+
+    kind: Literal["interaction"] = "interaction"
+    id: str
+    """`REQUEST.ORDINAL`, and `.NUMBER` more where variants kept different answers to it."""
+    parent: str | None
+    """Chain digest of the longest recorded conversation that this one continues."""
+    chain: str
+    """Chain digest of this conversation."""
+    parameters: str
+    variant: str
+    """The variant that recorded it; others may use it too."""
+    recorded_at: datetime
+    latency_s: float
+    model: str | None = None
+    """The model's name as it answered."""
+    fingerprint: str | None = None
+    usage: Json = None
+    """Token counts as in the answer."""
+    add: list[JsonObject]
+    """The messages that come after the parent's."""
+    response: StoredResponse
+
+
+class StoredResult(Record):
+    """What a tool call gave."""
+
+    content: str
+    status: Literal["ok", "failed", "raised", "timed_out"]
+    duration_s: float
+
+
+class ToolLine(Record):
+    """A tool call and its result."""
+
+    kind: Literal["tool"] = "tool"
+    id: str
+    interaction: str | None
+    """The model call whose answer asked for it."""
+    position: int
+    """Index of the call in its turn."""
+    ordinal: int = 0
+    """Counts calls that are alike in all of this."""
+    name: str
+    identity: str
+    """Digest of the tool's schema and settings."""
+    sandbox: str | None
+    variant: str
+    arguments: JsonObject
+    result: StoredResult
+
+
+class VerdictLine(Record):
+    """The verifier's word on a transcript."""
+
+    kind: Literal["verdict"] = "verdict"
+    id: str
+    transcript_digest: str
+    tests_digest: str
+    variant: str
+    verdict: Verdict
+
+
+class TrialLine(Record):
+    """A finished recording: which lines a variant's trial used. Its last one counts."""
+
+    kind: Literal["trial"] = "trial"
+    variant: str
+    task_digest: str
+    finished_at: datetime
+    interactions: tuple[str, ...]
+    tools: tuple[str, ...]
+    verdicts: tuple[str, ...]
+
+
+Line = Annotated[
+    HeaderLine | ParametersLine | InteractionLine | ToolLine | VerdictLine | TrialLine,
+    Field(discriminator="kind"),
+]
+_ADAPTER: TypeAdapter[Line] = TypeAdapter(Line)
+
+
+def encode_line(line: Line) -> bytes:
+    """The bytes of a line, seal and line end included."""
+    value = line.model_dump(mode="json")
+    content = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    body = content.encode()[:-1]
+    return body + b',"sum":"' + _sum(body) + b'"}\n'
+
+
+def is_sealed(raw: bytes) -> bool:
+    """Whether a line (without line end) is what was written."""
+    seal = _SEAL.search(raw)
+    return seal is not None and seal[1] == _sum(raw[: seal.start()])
+
+
+def decode_line(raw: bytes) -> Line:
+    """Parse a sealed line (without line end).
+
+    Raises:
+        ValueError: one line that says what is wrong with it.
+    """
+    try:
+        return _ADAPTER.validate_json(raw[:-_SEAL_LENGTH] + b"}")
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from error
+
+
+def other_format(raw: bytes) -> object:
+    """The format number of a header that this version does not read; None if there is none."""
+    try:
+        value = json.loads(raw)
+    except ValueError:
+        return None
+    if isinstance(value, dict) and value.get("kind") == "header" and value.get("format") != FORMAT:
+        return value.get("format", "unknown")
+    return None
+
+
+def _sum(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest()[:_SUM_CHARS].encode()

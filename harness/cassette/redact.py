@@ -1,0 +1,107 @@
+"""Secrets are removed before anything is written or compared."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from urllib.parse import quote, quote_plus
+
+from harness.schema.record import Json
+
+PLACEHOLDER = "[redacted]"
+"""One for all secrets: what a rule finds without the key being set equals what was recorded."""
+
+MIN_SECRET_CHARS = 8
+
+_RULES = re.compile(
+    "|".join(
+        (
+            r"\bsk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}",
+            r"\bgh[pousr]_[A-Za-z0-9]{30,}",
+            r"\bgithub_pat_[A-Za-z0-9_]{22,}",
+            r"\bglpat-[A-Za-z0-9_-]{20,}",
+            r"\bhf_[A-Za-z0-9]{30,}",
+            r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+            r"\bAIza[A-Za-z0-9_-]{35}",
+            r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
+            r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
+            r"(?<=[Bb]earer )[A-Za-z0-9._~+/-]{20,}=*",
+            r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
+        )
+    )
+)
+
+
+class Redactor:
+    """Replaces known secret values, and what has the shape of a credential."""
+
+    def __init__(self, secrets: Mapping[str, str], *, rules: bool = True) -> None:
+        """Take secrets by the name they are known under."""
+        self._secrets = dict(secrets)
+        spellings = {s for value in secrets.values() for s in _spellings(value)}
+        longest_first = sorted(spellings, key=lambda s: (-len(s), s))
+        self._literal = (
+            re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        )
+        self._rules = _RULES if rules else None
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Redactor:
+        """Know the value of every `*_API_KEY` variable of 8 characters or more."""
+        return cls(
+            {
+                name: value
+                for name, value in environ.items()
+                if name.upper().endswith("_API_KEY") and len(value) >= MIN_SECRET_CHARS
+            }
+        )
+
+    def without_rules(self) -> Redactor:
+        """The same with known values only: cheap enough for every look-up."""
+        return Redactor(self._secrets, rules=False)
+
+    def text(self, text: str) -> str:
+        """The text without secrets."""
+        if self._literal is not None:
+            text = self._literal.sub(PLACEHOLDER, text)
+        return text if self._rules is None else self._rules.sub(PLACEHOLDER, text)
+
+    def data(self, data: bytes) -> bytes:
+        """The bytes without secrets."""
+        text = data.decode("latin-1")
+        clean = self.text(text)
+        return data if clean == text else clean.encode("latin-1")
+
+    def json(self, value: Json) -> Json:
+        """The value without secrets, in keys too; the value itself if there are none."""
+        if self._literal is None and self._rules is None:
+            return value
+        # One search over the whole value is far cheaper than one per string.
+        if not self._finds(json.dumps(value, ensure_ascii=False)):
+            return value
+        return self._walk(value)
+
+    def _finds(self, text: str) -> bool:
+        return any(p is not None and p.search(text) for p in (self._literal, self._rules))
+
+    def _walk(self, value: Json) -> Json:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self._walk(item) for item in value]
+        if isinstance(value, dict):
+            return {self.text(key): self._walk(item) for key, item in value.items()}
+        return value
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """A secret as it is, inside JSON text (also inside a JSON string in JSON), and in URLs."""
+    yield secret
+    yield secret.encode().decode("latin-1")
+    yield quote(secret, safe="")
+    yield quote_plus(secret)
+    for ascii_only in (True, False):
+        once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        yield once
+        yield json.dumps(once, ensure_ascii=ascii_only)[1:-1]

@@ -1,0 +1,208 @@
+"""One trial's view of a cassette: its own cursors, its own misses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+
+from harness.cassette.canonical import CanonicalRequest
+from harness.cassette.explain import Miss, explain
+from harness.cassette.format import StoredResponse, StoredResult, TrialLine
+from harness.cassette.redact import Redactor
+from harness.cassette.tape import Tape, ToolKey, verdict_id
+from harness.errors import HarnessError, ReplayMissError
+from harness.schema.results import Verdict
+
+
+class Session:
+    """Serves and records one trial of one variant; made by `Store.session`."""
+
+    def __init__(
+        self, tape: Tape, variant: str, *, recording: bool, where: str, record_hint: str
+    ) -> None:
+        """Start a trial at the beginning of the recording."""
+        self.variant = variant
+        self.recording = recording
+        """Whether what is missing is recorded instead of missed."""
+        self.misses: list[Miss] = []
+        """After the first one every request is missed."""
+        self.error: HarnessError | None = None
+        """What broke the cassette under the trial; `finish` raises it."""
+        self.served = 0
+        self.recorded = 0
+        self.last: str | None = None
+        """The latest model call: what tool calls belong to."""
+        self.redactor: Redactor = tape.redactor
+        self._tape = tape
+        self._where = where
+        self._record_hint = record_hint
+        self._literal: Redactor = tape.redactor.without_rules()
+        self._cursors: Counter[str] = Counter()
+        self._interactions: list[str] = []
+        self._tools: list[str] = []
+        self._verdicts: list[str] = []
+        trial = tape.index.trials.get(variant)
+        self._used = frozenset(() if trial is None else trial.interactions)
+
+    def claim(self, request: CanonicalRequest) -> StoredResponse | None:
+        """The recorded answer; None where the call is to go to the live model.
+
+        Raises:
+            ReplayMissError: nothing is recorded, and nothing may be; `misses` holds it as well.
+            CassetteError: the cassette cannot be trusted.
+        """
+        with self._tape.lock:
+            self._refuse_after_miss()
+            try:
+                return self._claim(request)
+            except ReplayMissError:
+                raise
+            except HarnessError as error:
+                self.fail(error)
+                raise
+
+    def _claim(self, request: CanonicalRequest) -> StoredResponse | None:
+        known = request.redacted(self._literal.json)
+        answer = self._serve(known)
+        if answer is not None:
+            return answer
+        # Rules are dear: they run only when known values alone found nothing.
+        clean = known.redacted(self._tape.redactor.json)
+        if clean.digest != known.digest:
+            answer = self._serve(clean)
+        if answer is None and not self.recording:
+            raise self.miss(self._explain(clean))
+        return answer
+
+    def _serve(self, request: CanonicalRequest) -> StoredResponse | None:
+        ordinal = self._cursors[request.digest]
+        entry = self._tape.find(request.digest, ordinal, self.variant, self._used)
+        if entry is None:
+            return None
+        response = self._tape.interaction(entry).response
+        self._advance(request, entry.id)
+        self.served += 1
+        return response
+
+    def _advance(self, request: CanonicalRequest, interaction: str) -> None:
+        self._cursors[request.digest] += 1
+        self._interactions.append(interaction)
+        if request.is_model_call:
+            self.last = interaction
+
+    def append(
+        self, request: CanonicalRequest, response: StoredResponse, *, latency_s: float
+    ) -> None:
+        """Record a live answer; it is on disk when this returns.
+
+        Raises:
+            InfrastructureError: it could not be written.
+        """
+        with self._tape.lock:
+            clean = request.redacted(self._tape.redactor.json)
+            try:
+                name = self._tape.add_interaction(
+                    clean,
+                    self._cursors[clean.digest],
+                    response,
+                    variant=self.variant,
+                    latency_s=latency_s,
+                )
+            except HarnessError as error:
+                self.fail(error)
+                raise
+            self._advance(clean, name)
+            self.recorded += 1
+
+    def tool_result(self, key: ToolKey) -> StoredResult | None:
+        """The recorded result of a tool call."""
+        with self._tape.lock:
+            line = self._tape.tool(key.id)
+            if line is None:
+                return None
+            self._tools.append(line.id)
+            return line.result
+
+    def record_tool(self, key: ToolKey, result: StoredResult, sandbox: str | None) -> None:
+        """Record a tool call's result, already redacted; it is on disk when this returns."""
+        with self._tape.lock:
+            self._tools.append(
+                self._tape.add_tool(key, result, sandbox=sandbox, variant=self.variant)
+            )
+
+    def verdict(self, transcript_digest: str, tests_digest: str) -> Verdict | None:
+        """The recorded word of the verifier on this transcript; None where there is none."""
+        with self._tape.lock:
+            line = self._tape.verdict(verdict_id(transcript_digest, tests_digest))
+            if line is None:
+                return None
+            self._verdicts.append(line.id)
+            return line.verdict
+
+    def record_verdict(
+        self, transcript_digest: str, tests_digest: str, verdict: Verdict
+    ) -> Verdict:
+        """Record the verifier's word; gives it back as recorded, without secrets."""
+        clean = Verdict.model_validate(self._tape.redactor.json(verdict.model_dump(mode="json")))
+        with self._tape.lock:
+            self._verdicts.append(
+                self._tape.add_verdict(transcript_digest, tests_digest, clean, variant=self.variant)
+            )
+        return clean
+
+    def miss(self, miss: Miss) -> ReplayMissError:
+        """Remember a miss; every later request is refused. Gives the error to raise."""
+        with self._tape.lock:
+            self.misses.append(miss)
+        return ReplayMissError(miss.text)
+
+    def fail(self, error: HarnessError) -> None:
+        """Remember that the cassette broke: nothing more is served or recorded."""
+        if self.error is None:
+            self.error = error
+
+    def finish(self, *, complete: bool = True) -> None:
+        """End the trial; a recorded one is marked as finished unless it is not complete.
+
+        Raises:
+            HarnessError: the cassette broke during the trial.
+        """
+        if self.error is not None:
+            raise self.error
+        used = self._interactions or self._tools or self._verdicts
+        if not (self.recording and complete and used) or self.misses:
+            return
+        with self._tape.lock:
+            self._tape.add_trial(
+                TrialLine(
+                    variant=self.variant,
+                    task_digest=self._tape.cell.task_digest,
+                    finished_at=datetime.now(UTC),
+                    interactions=tuple(self._interactions),
+                    tools=tuple(self._tools),
+                    verdicts=tuple(self._verdicts),
+                )
+            )
+
+    def _refuse_after_miss(self) -> None:
+        if self.error is not None:
+            raise ReplayMissError(str(self.error))
+        if self.misses:
+            text = "Not looked up: an earlier request of this trial had no recording."
+            raise self.miss(Miss("after a miss", text))
+
+    def explain_tool(self, key: ToolKey) -> Miss:
+        """Why a tool call has no recorded result, in words."""
+        hint = f"\nTo record from here on: {self._record_hint}" if self._record_hint else ""
+        text = f"{self._where} has no recorded result of the tool call {key.name}({key.arguments})."
+        return Miss(f"tool {key.name}", text + hint)
+
+    def _explain(self, request: CanonicalRequest) -> Miss:
+        recorded = self._tape.recorded_task_digest(self.variant)
+        return explain(
+            request,
+            self._tape.nearest(request),
+            task_changed=None if recorded is None else recorded != self._tape.cell.task_digest,
+            where=self._where,
+            record_hint=self._record_hint,
+        )

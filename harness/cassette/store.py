@@ -1,0 +1,137 @@
+"""One cassette: all recorded variants of one task and repeat, in one file with one writer."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from harness.cassette.journal import Journal
+from harness.cassette.redact import Redactor
+from harness.cassette.session import Session
+from harness.cassette.tape import Cell, Tape, carry_over
+from harness.schema.results import RecordMode
+
+_LOG = logging.getLogger("harness.cassette")
+
+
+class Store:
+    """An open cassette; its variants' trials run one after another."""
+
+    def __init__(
+        self, path: Path, tape: Tape, *, old: Tape | None, recording: bool, record_hint: str
+    ) -> None:
+        """Use `Store.open`."""
+        self.path = path
+        self.recording = recording
+        """Whether what is missing is recorded instead of missed."""
+        self._tape = tape
+        self._old = old
+        self._record_hint = record_hint
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        mode: RecordMode,
+        *,
+        cell: Cell,
+        redactor: Redactor,
+        record_hint: str = "",
+    ) -> Store:
+        """Open the cassette of a cell.
+
+        Args:
+            path: The file; recordings that replace it or begin it stand beside it, as
+                `NAME.partial`, until they are closed.
+            mode: `none` never records and makes no file. `once` records where there is no file.
+                `new_episodes` serves what is there and records the rest. `all` records anew and
+                keeps the branches of variants that were not run. A recording mode goes on with
+                what an interrupted recording left behind.
+            cell: What the cassette belongs to.
+            redactor: Removes secrets from all that is written.
+            record_hint: Command that records what a miss lacks.
+
+        Raises:
+            CassetteError: the file cannot be trusted, or somebody else is recording it.
+        """
+        partial = path.with_name(path.name + ".partial")
+        unfinished = partial.exists()
+        recording = mode != "none" and not (mode == "once" and path.exists() and not unfinished)
+        with ExitStack() as opened:
+
+            def load(journal: Journal) -> Tape:
+                opened.callback(journal.close)
+                tape = Tape(journal, cell, redactor)
+                if journal.repaired:
+                    _LOG.warning("%s", journal.repaired)
+                return tape
+
+            old = None
+            if not recording:
+                if path.exists():
+                    tape = load(Journal.open_for_reading(path))
+                else:
+                    tape = Tape(None, cell, redactor)
+            elif mode != "all" and path.exists() and not unfinished:
+                tape = load(Journal.open_for_writing(path))
+            else:
+                # The old file is locked and checked first: nothing is paid for and then lost.
+                old = load(Journal.open_for_writing(path)) if path.exists() else None
+                tape = load(Journal.open_for_writing(partial))
+                if tape.index.interactions:
+                    count = len(tape.index.interactions)
+                    _LOG.warning("%s: going on with %d recorded answers", partial, count)
+            opened.pop_all()
+        return cls(path, tape, old=old, recording=recording, record_hint=record_hint)
+
+    def session(self, variant: str) -> Session:
+        """Begin a trial of a variant."""
+        exists = self._tape.journal is not None
+        where = f"{self.path}" if exists else f"{self.path} does not exist and"
+        return Session(
+            self._tape,
+            variant,
+            recording=self.recording,
+            where=where,
+            record_hint=self._record_hint,
+        )
+
+    def close(self, *, finished: bool = True) -> None:
+        """Give the file up; a finished recording takes its place.
+
+        Args:
+            finished: False leaves an unfinished recording beside the file, to go on with later.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        with ExitStack() as closing:
+            for tape in (self._old, self._tape):
+                if tape is not None and tape.journal is not None:
+                    closing.callback(tape.journal.close)
+            journal = self._tape.journal
+            if journal is None or journal.path == self.path:
+                return
+            if journal.is_empty:
+                journal.remove()
+            elif finished:
+                if self._old is not None:
+                    carry_over(self._old, self._tape)
+                journal.rename(self.path)
+
+    def __enter__(self) -> Self:
+        """Use as a context manager: an exception leaves the recording unfinished."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close(finished=kind is None)

@@ -1,0 +1,171 @@
+"""A model server on loopback that both SDKs talk to, and what the tests share around it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import openai
+
+from harness.cassette.redact import Redactor
+from harness.cassette.store import Store
+from harness.cassette.tape import Cell
+from harness.protocols import Dialect
+from harness.providers.anthropic_messages import AnthropicMessages
+from harness.providers.openai_chat import OpenAIChat
+from harness.schema.results import RecordMode
+
+DIALECTS: tuple[Dialect, ...] = (OpenAIChat(), AnthropicMessages())
+CELL = Cell(suite="basics", task="count", repeat=0, task_digest="t1")
+HINT = "harness run suites/basics --task count --record-mode new_episodes --allow-live"
+
+
+@dataclass
+class Upstream:
+    """What the server does, and what it was asked."""
+
+    port: int
+    answers: list[str] = field(default_factory=list)
+    """Texts of the next answers; then `answer N`."""
+    statuses: list[int] = field(default_factory=list)
+    """Statuses of the next answers; then 200."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """Added to every answer."""
+    compress: bool = False
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    def next_text(self) -> str:
+        return self.answers.pop(0) if self.answers else f"answer {len(self.asked)}"
+
+
+def openai_body(text: str, stream: bool) -> bytes:
+    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    head = {"id": "chatcmpl-1", "created": 1, "model": "tiny-1", "system_fingerprint": "fp_1"}
+    if not stream:
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
+        return json.dumps(whole, indent=1).encode()
+    head["object"] = "chat.completion.chunk"
+    words = [{"delta": {"content": word}, "index": 0} for word in text.split(" ")]
+    chunks: list[dict[str, Any]] = [{**head, "choices": [word]} for word in words]
+    chunks.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return "".join([*lines, "data: [DONE]\n\n"]).encode()
+
+
+def anthropic_body(text: str, stream: bool) -> bytes:
+    message: dict[str, Any] = {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "tiny-2",
+        "content": [{"type": "text", "text": text}], "stop_reason": "end_turn",
+        "stop_sequence": None, "usage": {"input_tokens": 7, "output_tokens": 3},
+    }  # fmt: skip
+    if not stream:
+        return json.dumps(message).encode()
+    block = {"type": "text", "text": ""}
+    delta = {"type": "text_delta", "text": text}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": {"output_tokens": 5},
+        },
+        {"type": "message_stop"},
+    ]
+    return "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events).encode()
+
+
+@contextmanager
+def upstream() -> Iterator[Upstream]:
+    """Serve until the block ends."""
+    state = Upstream(0)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            state.asked.append(body)
+            status = state.statuses.pop(0) if state.statuses else 200
+            stream = bool(body.get("stream"))
+            kind = "text/event-stream" if stream else "application/json"
+            if status != 200:
+                kind = "application/json"
+                data = json.dumps({"error": {"type": "refused", "message": "refused"}}).encode()
+            elif self.path.endswith("/messages"):
+                data = anthropic_body(state.next_text(), stream)
+            else:
+                data = openai_body(state.next_text(), stream)
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            if state.compress:
+                data = gzip.compress(data)
+                self.send_header("content-encoding", "gzip")
+            for name, value in state.headers.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Tests are quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    state.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def open_store(
+    path: Path,
+    mode: RecordMode = "none",
+    *,
+    cell: Cell = CELL,
+    secrets: dict[str, str] | None = None,
+) -> Store:
+    return Store.open(
+        path, mode, cell=cell, redactor=Redactor(secrets or {}), record_hint=HINT
+    )  # fmt: skip
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def ask_openai(port: int, *messages: dict[str, Any], retries: int = 0, **more: Any) -> str:
+    """One call through the real SDK."""
+    url = f"http://127.0.0.1:{port}/v1"
+    arguments: Any = {"model": "tiny", "messages": list(messages), **more}
+    with openai.OpenAI(api_key="unused", base_url=url, max_retries=retries) as client:
+        text = client.chat.completions.create(**arguments).choices[0].message.content
+    assert text is not None
+    return str(text)
+
+
+def ask_anthropic(port: int, *messages: dict[str, Any], retries: int = 0, **more: Any) -> str:
+    """One call through the real SDK."""
+    url = f"http://127.0.0.1:{port}"
+    arguments: Any = {"model": "tiny", "max_tokens": 9, "messages": list(messages), **more}
+    with anthropic.Anthropic(api_key="unused", base_url=url, max_retries=retries) as client:
+        block = client.messages.create(**arguments).content[0]
+    assert block.type == "text"
+    return block.text
