@@ -44,6 +44,27 @@ def parse_json(data: str | bytes) -> Json:
     return value
 
 
+def writable(value: Json) -> Json:
+    """The value itself, or with what no JSON text can hold replaced."""
+    try:
+        canonical_json(value)
+    except ValueError:
+        return _replaced(value)
+    return value
+
+
+def _replaced(value: Json) -> Json:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list):
+        return [_replaced(item) for item in value]
+    if isinstance(value, dict):
+        return {str(_replaced(key)): _replaced(item) for key, item in value.items()}
+    return value
+
+
 def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is not JSON")
 
@@ -159,11 +180,7 @@ def _body_value(body: bytes) -> Json:
     except ValueError:
         pass
     try:
-        # A half surrogate pair can be sent, but not be written: it is replaced for identity.
-        loaded = json.loads(body, parse_constant=_refuse, parse_float=_finite)
-        whole = json.dumps(loaded, ensure_ascii=False).encode("utf-8", "replace")
-        replaced: Json = json.loads(whole)
-        return replaced
+        return writable(json.loads(body, parse_constant=_refuse, parse_float=_finite))
     except ValueError:
         pass
     try:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
 
+from harness.cassette.canonical import writable
 from harness.cassette.format import StoredResult
 from harness.cassette.session import Session
 from harness.cassette.tape import ToolKey
@@ -34,7 +36,7 @@ class RecordedTools:
         session: Session,
         *,
         mode: ToolsMode,
-        sandbox: str | None = None,
+        sandbox: Callable[[], str] | None = None,
     ) -> None:
         """Put recordings before tools.
 
@@ -43,7 +45,8 @@ class RecordedTools:
             session: The trial's recording.
             mode: On replay, `replay` runs nothing, and `live` runs the tools, feeds the recorded
                 results and collects what differs. A recording session always runs them.
-            sandbox: Kind of the sandbox they run in, recorded with each result.
+            sandbox: Names the kind of sandbox they run in, recorded with each result; asked for
+                only when one is recorded, so that replaying needs none.
         """
         self.differences: list[Difference] = []
         self._inner = inner
@@ -99,12 +102,14 @@ class RecordedTools:
         result = StoredResult(
             content=live.content, status=live.status, duration_s=round(live.duration_s, 4)
         )
-        self._session.record_tool(key, result, self._sandbox)
+        kind = None if self._sandbox is None else self._sandbox()
+        self._session.record_tool(key, result, kind)
         return _outcome(result)
 
     def _run(self, invocation: ToolInvocation) -> ToolOutcome:
         live = self._inner.invoke(invocation)
-        return replace(live, content=self._session.redactor.text(live.content))
+        content = self._session.redactor.text(str(writable(live.content)))
+        return replace(live, content=content)
 
     def _compare(
         self, invocation: ToolInvocation, recorded: ToolOutcome, live: ToolOutcome
@@ -115,7 +120,7 @@ class RecordedTools:
             )
 
     def _key(self, invocation: ToolInvocation) -> ToolKey:
-        redacted = self._session.redactor.json(invocation.arguments)
+        redacted = self._session.redactor.json(writable(invocation.arguments))
         key = ToolKey(
             self._session.last,
             invocation.position,
