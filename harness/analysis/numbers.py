@@ -79,13 +79,13 @@ def seconds(duration: float | None) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """0.38 -> `0.38`, 0.0123 -> `0.012`, 0.0004 -> `< 0.001`. Never rounded over 0.05 or 1."""
+    """0.38 -> `0.38`, 0.0123 -> `0.012`, 0.0004 -> `< 0.001`; never rounded to 0.05 or 1."""
     if p is None:
         return ABSENT
     if p < 0.001:
         return "< 0.001"
     if p < 0.1:
-        return f"{p:.3f}" if f"{p:.3f}" != "0.050" or p == 0.05 else f"{p:.4f}"
+        return f"{p:.3f}" if f"{p:.3f}" != "0.050" or p == 0.05 else f"{'<>'[p > 0.05]} 0.050"
     return f"{p:.2f}" if p == 1 or p < 0.995 else "> 0.99"
 
 

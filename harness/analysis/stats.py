@@ -124,11 +124,16 @@ def standard_error(differences: Sequence[float]) -> float | None:
     size = len(differences)
     if size < 2:
         return None
-    if max(differences) == min(differences):
+    if _constant(differences):
         return 0.0
     centre = math.fsum(differences) / size
     squares = math.fsum((value - centre) ** 2 for value in differences)
     return math.sqrt(squares / (size - 1) / size)
+
+
+def _constant(differences: Sequence[float]) -> bool:
+    low, high = min(differences), max(differences)
+    return math.isclose(low, high, rel_tol=1e-12)
 
 
 def t_quantile(probability: float, freedom: int) -> float:
@@ -164,25 +169,22 @@ def bootstrap_interval(differences: Sequence[float]) -> tuple[float, float] | No
     """95% interval of the mean difference: BCa bootstrap over tasks, seeded.
 
     Efron 1987, "Better Bootstrap Confidence Intervals"; acceleration from the jackknife (Efron and
-    Tibshirani 1993, equation 14.15). The plain percentile interval where the correction is not
-    defined. None for fewer than six tasks, where the bootstrap is far too narrow, or when all
-    differences are equal.
+    Tibshirani 1993, equation 14.15). None for fewer than six tasks, where the
+    bootstrap is far too narrow, or when all differences are equal.
     """
     size = len(differences)
-    if size < MIN_TASKS or max(differences) == min(differences):
+    if size < MIN_TASKS or _constant(differences):
         return None
     values = sorted(differences)
     centre = math.fsum(values) / size
     draw = random.Random(SEED)
     means = sorted(math.fsum(draw.choices(values, k=size)) / size for _ in range(DRAWS))
     below = sum(mean < centre for mean in means) + sum(mean == centre for mean in means) / 2
-    deviations = [centre - value for value in values]
+    deviations = [value - centre for value in values]
     spread = math.fsum(deviation**2 for deviation in deviations)
     acceleration = math.fsum(deviation**3 for deviation in deviations) / (6 * spread**1.5)
-    low, high = ALPHA / 2, 1 - ALPHA / 2
-    if 0 < below < DRAWS:
-        bias = _normal.inv_cdf(below / DRAWS)
-        low, high = (_corrected(level, bias, acceleration) for level in (low, high))
+    bias = _normal.inv_cdf(min(max(below, 0.5), DRAWS - 0.5) / DRAWS)
+    low, high = (_corrected(level, bias, acceleration) for level in (ALPHA / 2, 1 - ALPHA / 2))
     return _quantile(means, low), _quantile(means, high)
 
 
