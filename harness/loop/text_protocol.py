@@ -24,6 +24,7 @@ from harness.schema.messages import (
     ToolSpec,
     VendorBlock,
 )
+from harness.schema.record import Json
 
 
 class TextProtocolProvider:
@@ -107,22 +108,18 @@ class JsonProtocol:
     name = "json"
 
     def instructions(self, tools: Sequence[ToolSpec]) -> str:
-        """How to call, then each tool on a line with the JSON Schema of its arguments."""
+        """A call to copy for each tool, and the rule at the end, where small models heed it."""
         if not tools:
             return ""
-        lines = [
-            f"- {tool.name}: {tool.description} "
-            f"Arguments: {json.dumps(tool.parameters, ensure_ascii=False)}"
-            for tool in tools
-        ]
-        return "\n".join(
-            [
-                "To use a tool, answer with one JSON object and nothing else:",
-                '{"name": "<tool name>", "arguments": {...}}',
-                "Then wait: the result comes in the next message. The tools:",
-                *lines,
-            ]
+        lines = ["Tools, and how to call them:"]
+        for tool in tools:
+            call = {"name": tool.name, "arguments": _example(tool.parameters)}
+            lines += [f"- {tool.description}", f"  {json.dumps(call, ensure_ascii=False)}"]
+        lines.append(
+            "To call a tool, answer with one such JSON object and nothing else. "
+            "Its result comes in the next message."
         )
+        return "\n".join(lines)
 
     def parse(self, text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
         """Find the calls; a text that looks like a call but does not parse is a malformed one."""
@@ -152,6 +149,31 @@ _LOOKS_LIKE_CALL = re.compile(
     r'\{\s*"name"\s*:\s*"(?P<name>[^"\n]+)"\s*,\s*"arguments"\s*:(?P<rest>.*)', re.DOTALL
 )
 _EMPTY_FENCE = re.compile(r"```[a-zA-Z]*\s*```")
+_OPEN_FENCE = re.compile(r"```[a-zA-Z]*\s*\Z")
+
+
+def _example(schema: Json) -> Json:
+    """A value in the shape of a JSON Schema, with placeholders."""
+    if not isinstance(schema, dict):
+        return "..."
+    if isinstance(choices := schema.get("enum"), list):
+        return "|".join(str(choice) for choice in choices)
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        return {name: _example(inner) for name, inner in properties.items()}
+    match schema.get("type"):
+        case "object":
+            return {}
+        case "array":
+            return [_example(schema.get("items"))]
+        case "integer":
+            return 0
+        case "number":
+            return 0.0
+        case "boolean":
+            return True
+    description = schema.get("description")
+    return description if isinstance(description, str) else "..."
 
 
 def _json_values(text: str) -> Iterator[_Found]:
@@ -174,12 +196,13 @@ def _without_malformed_call(text: str) -> tuple[str, list[tuple[str, str]]]:
     match = _LOOKS_LIKE_CALL.search(text)
     if match is None:
         return text, []
+    before = _OPEN_FENCE.sub("", text[: match.start()])
     try:
         json.loads(match[0])
     except (ValueError, RecursionError):
-        return text[: match.start()], [(match["name"], match[0])]
+        return before, [(match["name"], match[0])]
     # An object with more keys than a call has: its tail can never pass for arguments.
-    return text[: match.start()], [(match["name"], match["rest"])]
+    return before, [(match["name"], match["rest"])]
 
 
 def _calls_in(value: object) -> list[tuple[str, str]]:

@@ -216,7 +216,7 @@ def _parse(arguments: str) -> JsonObject | str:
     try:
         parsed = read_json(arguments) if arguments.strip() else {}
     except ValueError as error:
-        return f"not valid JSON ({error})"
+        return f"not valid JSON, which takes plain values only ({error})"
     if not isinstance(parsed, dict):
         return f"an object is needed, not {type(parsed).__name__}"
     return parsed
