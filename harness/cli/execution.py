@@ -1,0 +1,160 @@
+"""Planning a suite and running it: what `run`, `check` and `demo` do alike."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.backends.local import LocalBackend
+from harness.cli.options import api_keys, environment
+from harness.cli.terminal import Terminal
+from harness.errors import BadInputError
+from harness.loader.reading import known
+from harness.loader.suite import load_suite
+from harness.providers.catalog import VENDORS
+from harness.runner.cell import CellJob, run_cell
+from harness.runner.log import RunLog
+from harness.runner.plan import Cell, TrialSpec, plan
+from harness.runner.start import start_run
+from harness.runner.trial import TrialSettings, open_cassette
+from harness.schema.loop_config import UNSCORED
+from harness.schema.results import RecordMode, TrialRecord, ToolsMode
+from harness.schema.suite import Suite
+
+SUITES = Path("suites")
+REPORTS = Path("reports")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which trials of a suite, and how."""
+
+    variants: str | None = None
+    tasks: tuple[str, ...] = ()
+    repeats: int | None = None
+    overrides: tuple[str, ...] = ()
+    cassettes: Path = Path("cassettes")
+    jobs: int | None = None
+    out: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A suite, loaded and checked, with the trials that are to be run."""
+
+    suite: Suite
+    cells: tuple[Cell, ...]
+    settings: TrialSettings
+    selection: Selection
+
+    @property
+    def specs(self) -> list[TrialSpec]:
+        """Every trial."""
+        return [spec for cell in self.cells for spec in cell.specs]
+
+
+def suite_folder(argument: str) -> Path:
+    """The folder of a suite that is named by path, or by name under suites/.
+
+    Raises:
+        BadInputError: there is none.
+    """
+    for folder in (Path(argument), SUITES / argument):
+        if folder.is_dir():
+            return folder
+    names = [path.parent.name for path in SUITES.glob("*/suite.toml")]
+    raise BadInputError(
+        f"{argument!r} is neither a suite's folder nor a name under {SUITES}/; {known(names, argument)}"
+    )
+
+
+def plan_suite(
+    argument: str,
+    selection: Selection,
+    *,
+    record_mode: RecordMode = "none",
+    tools: ToolsMode = "replay",
+) -> Planned:
+    """Load a suite, choose its trials, and check all that can be checked before running.
+
+    Raises:
+        BadInputError: anything that cannot be used, a damaged cassette and a missing key included.
+    """
+    suite = load_suite(suite_folder(argument), overrides=selection.overrides)
+    wanted = [name.strip() for name in (selection.variants or "").split(",") if name.strip()]
+    cells = plan(suite, variants=wanted, tasks=selection.tasks, repeats=selection.repeats)
+    variables = environment()
+    keys = {vendor.key_variable for vendor in VENDORS.values()}
+    settings = TrialSettings(
+        cassettes=selection.cassettes,
+        record_mode=record_mode,
+        tools=tools,
+        suite_argument=argument,
+        api_keys={name: variables[name] for name in keys if variables.get(name)},
+        secrets=api_keys(variables),
+    )
+    planned = Planned(suite, cells, settings, selection)
+    if record_mode == "none":
+        _check_cassettes(planned)
+    else:
+        _check_keys(planned)
+    return planned
+
+
+def _check_cassettes(planned: Planned) -> None:
+    for cell in planned.cells:
+        open_cassette(cell, planned.settings).close()
+
+
+def _check_keys(planned: Planned) -> None:
+    for spec in planned.specs:
+        variable = VENDORS[spec.model.provider].key_variable
+        if spec.model.base_url is None and variable not in planned.settings.api_keys:
+            raise BadInputError(
+                f"recording {spec.trial_id} calls {spec.model.provider} and {variable} is not set; "
+                "set it, or give the model a base_url"
+            )
+
+
+def execute(planned: Planned, terminal: Terminal) -> RunLog:
+    """Run what is planned into a new run folder.
+
+    Raises:
+        BadInputError: the folder is there already, or a cassette turned out to be damaged.
+    """
+    selection, recording = planned.selection, planned.settings.record_mode != "none"
+    log = start_run(
+        planned.suite,
+        planned.cells,
+        planned.settings,
+        reports=REPORTS,
+        out=selection.out,
+        overrides=selection.overrides,
+    )
+    jobs = selection.jobs or (1 if recording else os.cpu_count() or 1)
+    work = [CellJob(cell, planned.settings, log) for cell in planned.cells]
+    total = len(planned.specs)
+    terminal.progress(f"0/{total} trials")
+    try:
+        for done, trial in enumerate(LocalBackend(jobs).run(run_cell, work), 1):
+            terminal.progress(f"{done}/{total} trials · {trial.trial_id}")
+            terminal.say(f"{done}/{total} {_line(trial)}", verbosity=0 if recording else 1)
+    except KeyboardInterrupt:
+        terminal.say(f"What was finished is in {log.folder}")
+        raise
+    return log
+
+
+def _line(trial: TrialRecord) -> str:
+    outcome = f", {trial.outcome}" if trial.outcome else ""
+    return (
+        f"{trial.trial_id}: {trial.termination_reason}{outcome}, {trial.model_calls} model calls "
+        f"({trial.recorded} live), {trial.duration_s:.1f} s"
+    )
+
+
+def misses(trials: Sequence[TrialRecord]) -> list[TrialRecord]:
+    """The trials without a result."""
+    return [trial for trial in trials if trial.termination_reason in UNSCORED]

@@ -1,0 +1,112 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from harness.cli.terminal import Terminal, Warnings
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+MIN_SECRET_CHARS = 8
+"""Shorter values of key variables are no keys, and would redact half a text."""
+
+
+def make_command(
+    name: str, *, example: str, **settings: Any
+) -> Callable[[Callable[..., int]], click.Command]:
+    """Make a command: its function takes the terminal first and returns the exit code."""
+
+    def make(function: Callable[..., int]) -> click.Command:
+        @click.pass_obj
+        @wraps(function)
+        def run(terminal: Terminal, /, *arguments: Any, **values: Any) -> int:
+            terminal.json = values.pop("as_json")
+            terminal.quiet = values.pop("quiet")
+            terminal.verbosity = values.pop("verbose")
+            _show_warnings(terminal)
+            return function(terminal, *arguments, **values)
+
+        run = click.option("-v", "--verbose", count=True, help="Say more; -vv also tracebacks.")(
+            run
+        )
+        run = click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")(run)
+        run = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(run)
+        return click.command(name, epilog=f"Example: {example}", **settings)(run)
+
+    return make
+
+
+def _show_warnings(terminal: Terminal) -> None:
+    log = logging.getLogger("harness")
+    log.handlers[:] = [Warnings(terminal)]
+    log.propagate = False
+
+
+def api_keys(variables: Mapping[str, str]) -> dict[str, str]:
+    """Name and value of every key variable that may not reach a file."""
+    return {
+        name: value
+        for name, value in variables.items()
+        if name.upper().endswith("_API_KEY") and len(value) >= MIN_SECRET_CHARS
+    }
+
+
+def environment() -> Mapping[str, str]:
+    """The variables this process was started with."""
+    return os.environ
+
+
+def selection(function: Function) -> Function:
+    """Which trials of a suite, and how: what `run` and `check` share."""
+    for option in reversed(
+        (
+            click.option("--variants", metavar="A,B", help="Only these variants."),
+            click.option(
+                "--task",
+                "tasks",
+                multiple=True,
+                metavar="GLOB",
+                help="Only these tasks; repeatable.",
+            ),
+            click.option(
+                "--repeats", type=click.IntRange(min=1), help="Repeats of each task and variant."
+            ),
+            click.option(
+                "--set",
+                "overrides",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="Override a setting, as in loop.max_iterations=5; repeatable.",
+            ),
+            click.option(
+                "--cassettes",
+                type=click.Path(path_type=Path),
+                default=Path("cassettes"),
+                show_default=True,
+                metavar="DIR",
+                help="Folder of recordings.",
+            ),
+            click.option(
+                "--jobs",
+                type=click.IntRange(min=1),
+                metavar="N",
+                help="Cells at a time. [default: one per core; 1 while recording]",
+            ),
+            click.option(
+                "--out",
+                type=click.Path(path_type=Path),
+                metavar="DIR",
+                help="The run's folder. [default: a new one under reports/]",
+            ),
+        )
+    ):
+        function = option(function)
+    return function
