@@ -102,6 +102,12 @@ def test_per_task_differences_are_the_task_means():
     assert (found.baseline_mean, found.candidate_mean) == pytest.approx((2 / 3, 1 / 3))
 
 
+def test_an_interval_of_a_pass_rate_ends_at_100_points():
+    found = metric(compared([0, 0], [1, 3]), "pass_rate")
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == (-1, 1)
+
+
 def test_tokens_are_compared_as_a_ratio_and_more_is_worse():
     rates = [1] * 9
     before = graded("baseline", rates)
