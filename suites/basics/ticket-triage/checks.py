@@ -1,0 +1,26 @@
+"""Business rule of the triage."""
+
+OWNERS = {"billing": "Ada", "login": "Ben", "crash": "Cleo"}
+
+
+def validate(ticket):
+    """Owner and priority fit the category."""
+    owner = OWNERS[ticket["category"]]
+    if ticket["owner"] != owner:
+        return (
+            f"tickets of category {ticket['category']} belong to {owner}, not {ticket['owner']}:"
+            " correct it and call output again"
+        )
+    if ticket["category"] == "crash" and ticket["priority"] == "low":
+        return "a crash is never low: correct it and call output again"
+    return None
+
+
+def preview(ticket):
+    """Facts about the draft."""
+    category = ticket.get("category")
+    return (
+        f"Category {category} belongs to {OWNERS.get(category, 'nobody')};"
+        f" you wrote {ticket.get('owner')}."
+        f" Priority: {ticket.get('priority')}."
+    )

@@ -1,0 +1,13 @@
+"""Holds what was handed in against the right result."""
+
+import json
+import sys
+from pathlib import Path
+
+path = Path("/logs/agent/output.json")
+if not path.exists():
+    sys.exit("no output was handed in")
+output = json.loads(path.read_text())
+
+expected = {"category": "crash", "priority": "normal", "owner": "Cleo"}
+sys.exit(None if output == expected else f"got {output}, expected {expected}")

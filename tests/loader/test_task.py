@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.errors import BadInputError, ConfigurationError
+from harness.loader.task import load_task
+from harness.schema.loop_config import TerminationReason
+from tests.loader.suite_folders import OUTPUT, make_task, write
+
+
+def test_a_task_is_its_folder(tmp_path: Path):
+    task = load_task(make_task(tmp_path / "count"))
+    assert task.name == "count"
+    assert task.instruction == "Count the lines."
+    assert task.workdir == tmp_path / "count" / "environment" / "workspace"
+    assert task.tests == tmp_path / "count" / "tests"
+    assert task.solution == tmp_path / "count" / "solution"
+    assert task.tools == ("shell", "read_file", "write_file", "list_dir")
+    assert task.output is None
+    assert task.verifier_timeout_s == 600
+
+
+def test_keys_of_harbor_and_of_ours_are_read(tmp_path: Path):
+    config = """
+version = "1.0"
+[task]
+name = "org/count"
+authors = [{name = "Ada", email = "ada@example.com"}]
+keywords = ["text"]
+[metadata]
+difficulty = "easy"
+created = 2026-01-02
+[metadata.harness]
+tools = ["list_dir", "shell"]
+expected_endings = ["completed", "max_iterations"]
+tags = ["text"]
+model = {provider = "anthropic"}
+[agent]
+timeout_sec = 60
+[verifier]
+timeout_sec = 30.5
+[environment]
+build_timeout_sec = 600
+cpus = 1
+memory = "2G"
+allow_internet = false
+skills_dir = "/skills"
+"""
+    task = load_task(make_task(tmp_path / "count", config=config))
+    assert task.tools == ("list_dir", "shell")
+    assert task.expected_endings == (
+        TerminationReason.COMPLETED,
+        TerminationReason.MAX_ITERATIONS,
+    )
+    assert task.tags == ("text",)
+    assert task.model == {"provider": "anthropic"}
+    assert task.agent_timeout_s == 60
+    assert task.verifier_timeout_s == 30.5
+
+
+def test_leading_canary_lines_are_not_part_of_the_instruction(tmp_path: Path):
+    text = "<!-- harbor-canary GUID 1234 -->\n# canary: do not train on this\n\n# Title\n\nDo it.\n"
+    assert load_task(make_task(tmp_path / "t", instruction=text)).instruction == "# Title\n\nDo it."
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("[agent]\ntimeout_secs = 3", ["agent.timeout_secs", "unknown key", "'timeout_sec'"]),
+        ("[agent]\ntimeout_sec = '3'", ["agent.timeout_sec = '3'", "number"]),
+        ("[[steps]]\nname = 'one'", ["steps", "unknown key"]),
+        ("[verifier]\nenv = {A = 'b'}", ["verifier.env", "unknown key"]),
+        ("[metadata.harness]\ntool = []", ["metadata.harness.tool", "'tools'"]),
+        ("[metadata.harness]\ntools = ['shel']", ["metadata.harness.tools[0] = 'shel'", "'shell'"]),
+        (
+            "[metadata.harness]\nexpected_endings = ['complete']",
+            ["metadata.harness.expected_endings[0] = 'complete'", "'completed'"],
+        ),
+        ("[metadata.harness]\nskills = ['cook']", ["metadata.harness.skills", "'cook'", "none"]),
+        ("[metadata.harness.output]\nname = 'x'", ["metadata.harness.output.schema", "missing"]),
+        ("schema_version = '2.0'", ["schema_version = '2.0'"]),
+        ("schema_version = 1.4.", ["not valid TOML", "line 1"]),
+    ],
+)
+def test_a_mistake_in_task_toml_is_named_with_file_and_key(
+    tmp_path: Path, config: str, words: list[str]
+):
+    folder = make_task(tmp_path / "count", config=config)
+    with pytest.raises(BadInputError) as raised:
+        load_task(folder)
+    message = str(raised.value)
+    assert str(folder / "task.toml") in message
+    assert "\n" not in message
+    for word in words:
+        assert word in message
+
+
+@pytest.mark.parametrize("missing", ["task.toml", "instruction.md", "tests", "environment"])
+def test_a_missing_part_is_named(tmp_path: Path, missing: str):
+    folder = make_task(tmp_path / "count")
+    path = folder / missing
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(BadInputError, match=f"{missing}.*no such"):
+        load_task(folder)
+
+
+def test_an_empty_instruction_is_refused(tmp_path: Path):
+    with pytest.raises(BadInputError, match=r"instruction\.md: empty"):
+        load_task(make_task(tmp_path / "count", instruction="\n<!-- canary -->\n"))
+
+
+def test_an_instruction_that_is_not_utf8_is_refused(tmp_path: Path):
+    folder = make_task(tmp_path / "count")
+    (folder / "instruction.md").write_bytes(b"caf\xe9")
+    with pytest.raises(BadInputError, match="UTF-8"):
+        load_task(folder)
+
+
+def test_a_task_without_solution_loads(tmp_path: Path):
+    folder = make_task(tmp_path / "count")
+    shutil.rmtree(folder / "solution")
+    assert load_task(folder).solution is None
+
+
+def skill_file(folder: Path, name: str, text: str) -> Path:
+    return write(folder / "environment" / "skills" / name / "SKILL.md", text)
+
+
+def test_skills_are_read_in_order_of_their_folders(tmp_path: Path):
+    folder = make_task(tmp_path / "count")
+    skill_file(folder, "b", "---\nname: sums\ndescription: adding\n---\n\nUse awk.\n---\nReally.\n")
+    skill_file(folder, "a", "---\nname: logs\ndescription: reading\n---\nUse cut.\n")
+    first, second = load_task(folder).skills
+    assert (first.name, first.description, first.instructions) == ("logs", "reading", "Use cut.")
+    assert (second.name, second.instructions) == ("sums", "Use awk.\n---\nReally.")
+
+
+def test_a_task_may_name_the_skills_that_count(tmp_path: Path):
+    folder = make_task(tmp_path / "count", config='[metadata.harness]\nskills = ["b"]')
+    skill_file(folder, "a", "---\nname: a\ndescription: x\n---\nA")
+    skill_file(folder, "b", "---\nname: b\ndescription: x\n---\nB")
+    assert [skill.name for skill in load_task(folder).skills] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("Use awk.\n", "front matter"),
+        ("---\nname: [\n---\nx", "not valid YAML"),
+        ("---\njust text\n---\nx", "name and description"),
+        ("---\nname: a\n---\nx", "description: missing"),
+        ("---\nname: a\ndescription: b\nlicence: c\n---\nx", "licence: unknown key"),
+    ],
+)
+def test_a_mistake_in_a_skill_is_named_with_its_file(tmp_path: Path, text: str, word: str):
+    folder = make_task(tmp_path / "count")
+    path = skill_file(folder, "a", text)
+    with pytest.raises(BadInputError) as raised:
+        load_task(folder)
+    assert str(path) in str(raised.value)
+    assert word in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "task.toml",
+        "instruction.md",
+        "tests/test.sh",
+        "tests/expected.txt",
+        "environment/workspace/data.txt",
+        "environment/workspace/deep/more.txt",
+        "checks.py",
+    ],
+)
+def test_the_digest_follows_every_file_a_trial_depends_on(tmp_path: Path, file: str):
+    folder = make_task(tmp_path / "count")
+    before = load_task(folder)
+    old = (folder / file).read_text() if (folder / file).exists() else ""
+    write(folder / file, old + "\n# changed")
+    after = load_task(folder)
+    assert after.digest != before.digest
+    assert (after.tests_digest != before.tests_digest) == file.startswith("tests/")
+
+
+def test_the_digest_ignores_times_solution_and_place(tmp_path: Path):
+    folder = make_task(tmp_path / "here" / "count")
+    before = load_task(folder)
+    copy = shutil.copytree(folder, tmp_path / "there" / "count")
+    os.utime(copy / "instruction.md", (0, 0))
+    write(copy / "solution" / "solve.sh", "echo other\n")
+    write(copy / "tests" / "__pycache__" / "x.pyc", "compiled")
+    assert load_task(copy).digest == before.digest
+
+
+def test_moving_text_from_one_file_to_the_next_changes_the_digest(tmp_path: Path):
+    digests = set()
+    for number, parts in enumerate([("ab", "c"), ("a", "bc")]):
+        folder = make_task(tmp_path / str(number) / "count")
+        for name, text in zip(("x", "y"), parts, strict=True):
+            write(folder / "tests" / name, text)
+        digests.add(load_task(folder).tests_digest)
+    assert len(digests) == 2
+
+
+def test_an_output_is_checked_when_the_task_is_loaded(tmp_path: Path):
+    config = OUTPUT + 'validators = ["checks:nothing"]'
+    folder = make_task(tmp_path / "count", config=config)
+    with pytest.raises(ConfigurationError, match="checks"):
+        load_task(folder)
