@@ -138,7 +138,12 @@ def encode_line(line: Line) -> bytes:
     """The bytes of a line, seal and line end included."""
     value = line.model_dump(mode="json")
     content = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    body = content.encode()[:-1]
+    return seal(content.encode())
+
+
+def seal(content: bytes) -> bytes:
+    """A JSON object as a line: with its checksum as last key, and the line end."""
+    body = content[:-1]
     return body + b',"sum":"' + _sum(body) + b'"}\n'
 
 

@@ -9,23 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import anthropic
 import openai
+from openai.types.chat import ChatCompletion
 
-from harness.cassette.redact import Redactor
-from harness.cassette.store import Store
-from harness.cassette.tape import Cell
 from harness.protocols import Dialect
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.providers.openai_chat import OpenAIChat
-from harness.schema.results import RecordMode
 
 DIALECTS: tuple[Dialect, ...] = (OpenAIChat(), AnthropicMessages())
-CELL = Cell(suite="basics", task="count", repeat=0, task_digest="t1")
-HINT = "harness run suites/basics --task count --record-mode new_episodes --allow-live"
 
 
 @dataclass
@@ -135,18 +129,6 @@ def upstream() -> Iterator[Upstream]:
         server.server_close()
 
 
-def open_store(
-    path: Path,
-    mode: RecordMode = "none",
-    *,
-    cell: Cell = CELL,
-    secrets: dict[str, str] | None = None,
-) -> Store:
-    return Store.open(
-        path, mode, cell=cell, redactor=Redactor(secrets or {}), record_hint=HINT
-    )  # fmt: skip
-
-
 def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
@@ -156,9 +138,10 @@ def ask_openai(port: int, *messages: dict[str, Any], retries: int = 0, **more: A
     url = f"http://127.0.0.1:{port}/v1"
     arguments: Any = {"model": "tiny", "messages": list(messages), **more}
     with openai.OpenAI(api_key="unused", base_url=url, max_retries=retries) as client:
-        text = client.chat.completions.create(**arguments).choices[0].message.content
+        answer: ChatCompletion = client.chat.completions.create(**arguments)
+    text = answer.choices[0].message.content
     assert text is not None
-    return str(text)
+    return text
 
 
 def ask_anthropic(port: int, *messages: dict[str, Any], retries: int = 0, **more: Any) -> str:

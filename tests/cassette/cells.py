@@ -1,0 +1,53 @@
+"""A cell, and calls to it that need neither SDK nor HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.cassette.canonical import CanonicalRequest
+from harness.cassette.format import StoredResponse
+from harness.cassette.redact import Redactor
+from harness.cassette.session import Session
+from harness.cassette.store import Store
+from harness.cassette.tape import Cell
+from harness.schema.record import JsonObject
+from harness.schema.results import RecordMode
+
+CELL = Cell(suite="basics", task="count", repeat=0, task_digest="t1")
+HINT = "harness run suites/basics --task count --record-mode new_episodes --allow-live"
+
+
+def open_store(
+    path: Path,
+    mode: RecordMode = "none",
+    *,
+    cell: Cell = CELL,
+    secrets: dict[str, str] | None = None,
+) -> Store:
+    redactor = Redactor(secrets or {})
+    return Store.open(path, mode, cell=cell, redactor=redactor, record_hint=HINT)
+
+
+def request(*texts: str, **parameters: object) -> CanonicalRequest:
+    """A conversation in which user and assistant take turns."""
+    roles = ("user", "assistant")
+    messages: list[JsonObject] = [
+        {"role": roles[i % 2], "content": text} for i, text in enumerate(texts)
+    ]
+    given: JsonObject = {"model": "tiny", **parameters}  # type: ignore[dict-item]
+    return CanonicalRequest.of("openai-chat", given, messages, is_model_call=True)
+
+
+def answer(text: str) -> StoredResponse:
+    return StoredResponse(status=200, type="json", body={"text": text})
+
+
+def ask(session: Session, *texts: str, live: str) -> str:
+    """One call: the recorded answer, or the live one, which is recorded."""
+    call = request(*texts)
+    stored = session.claim(call)
+    if stored is None:
+        session.append(call, answer(live), latency_s=0.01)
+        return live
+    assert isinstance(stored.body, dict)
+    return str(stored.body["text"])

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.cassette.body import response_bytes, response_facts, store_response
+from harness.cassette.redact import Redactor
+
+PLAIN = Redactor({}, rules=False)
+
+
+@given(st.binary() | st.text().map(str.encode) | st.just(b"{"))
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/octet-stream"])
+def test_whatever_is_no_json_comes_back_byte_for_byte(kind: str, body: bytes):
+    stored = store_response(200, {"content-type": kind}, body, PLAIN)
+    if stored.type != "json":
+        assert response_bytes(stored) == body
+
+
+@pytest.mark.parametrize("body", ['{"b": [1.0, 1, 1e5, "\\u2028☃"], "a": null}', "[]", "{}"])
+def test_json_comes_back_with_the_same_values_in_the_same_order(body: str):
+    stored = store_response(200, {"Content-Type": "application/json"}, body.encode(), PLAIN)
+    assert stored.type == "json"
+    back = response_bytes(stored)
+    assert json.dumps(json.loads(back)) == json.dumps(json.loads(body))
+
+
+@pytest.mark.parametrize("body", ['{"x": NaN}', '{"x": "\\ud83d"}', '{"x": 1e999}', '{"a": 1'])
+def test_what_json_cannot_hold_is_kept_as_text(body: str):
+    stored = store_response(200, {"content-type": "application/json"}, body.encode(), PLAIN)
+    assert (stored.type, response_bytes(stored)) == ("text", body.encode())
+
+
+EVENTS = "text/event-stream; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'data: {"a":1}\n\ndata: [DONE]\n\n',
+        'event: x\nid: 7\nretry: 10\ndata: {"a":"\u2028 [DONE]"}\n\n',
+        "event: ping\n\n",
+        "data: one\ndata: two\n\n",
+        'data: {"delta":"\\ud83d"}\n\n',
+        "data: \n\n",
+    ],
+)
+def test_events_come_back_as_they_were(body: str):
+    stored = store_response(200, {"content-type": EVENTS}, body.encode(), PLAIN)
+    assert (stored.type, response_bytes(stored).decode()) == ("events", body)
+
+
+def test_other_line_ends_and_spacing_are_unified():
+    body = b'data:{"a": 1}\r\n\r\n\r\ndata: [DONE]'
+    stored = store_response(200, {"content-type": EVENTS}, body, PLAIN)
+    assert response_bytes(stored) == b'data: {"a":1}\n\ndata: [DONE]\n\n'
+
+
+@pytest.mark.parametrize("body", ['data: {"a":1}', ": comment\n\n", "odd\n\n", "data: {\nevent: x"])
+def test_a_cut_or_unusual_stream_is_kept_as_text(body: str):
+    stored = store_response(200, {"content-type": EVENTS}, body.encode(), PLAIN)
+    assert (stored.type, response_bytes(stored)) == ("text", body.encode())
+
+
+@pytest.mark.parametrize(
+    ("encoding", "compress"), [("gzip", gzip.compress), ("deflate", zlib.compress), ("", bytes)]
+)
+def test_compressed_bodies_are_kept_plain(encoding: str, compress):
+    headers = {"content-type": "application/json", "content-encoding": encoding}
+    stored = store_response(200, headers, compress(b'{"a":1}'), PLAIN)
+    assert (stored.body, stored.headers) == ({"a": 1}, {"content-type": "application/json"})
+
+
+@pytest.mark.parametrize("encoding", ["br", "gzip"])
+def test_a_body_that_cannot_be_unpacked_keeps_its_encoding(encoding: str):
+    stored = store_response(200, {"content-encoding": encoding}, b"\x8b\xff", PLAIN)
+    assert stored.headers == {"content-encoding": encoding}
+    assert response_bytes(stored) == b"\x8b\xff"
+
+
+def test_facts_are_found_in_bodies_and_streams():
+    start = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 3}}}
+    end = {"type": "message_delta", "usage": {"output_tokens": 2}}
+    stream = "".join(f"data: {json.dumps(event)}\n\n" for event in (start, end))
+    stored = store_response(200, {"content-type": EVENTS}, stream.encode(), PLAIN)
+    assert response_facts(stored) == ("m", None, {"input_tokens": 3, "output_tokens": 2})
+    body = b'{"model": "m", "system_fingerprint": "f", "usage": {"total_tokens": 1}}'
+    stored = store_response(200, {"content-type": "application/json"}, body, PLAIN)
+    assert response_facts(stored) == ("m", "f", {"total_tokens": 1})
+    assert response_facts(store_response(400, {}, b"no", PLAIN)) == (None, None, None)
