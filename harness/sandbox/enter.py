@@ -51,10 +51,13 @@ def main() -> None:
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
     Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+    ready, tell_ready = os.pipe()
     first = os.fork()
     if first == 0:
         _die_with_parent()
+        os.write(tell_ready, b".")
         _be_first(view, status_fd)
+    os.read(ready, 1)
     os.write(status_fd, json.dumps({"child-pid": first}).encode() + b"\n")
     os.close(status_fd)
     os.waitpid(first, 0)
@@ -79,7 +82,7 @@ def _be_first(view: dict[str, Any], status_fd: int) -> None:
         os.write(status_fd, json.dumps({"exit-code": status}).encode() + b"\n")
         code = 0
     except OSError as error:
-        print(error, file=sys.stderr, flush=True)
+        print(error.strerror, file=sys.stderr, flush=True)
     os._exit(code)
 
 
@@ -196,4 +199,4 @@ if __name__ == "__main__":
     try:
         main()
     except OSError as error:
-        sys.exit(str(error))
+        sys.exit(error.strerror)

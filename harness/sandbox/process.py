@@ -2,7 +2,9 @@
 
 A launcher (bubblewrap, or `enter.py`) reports on a pipe, one JSON object a line:
 `{"child-pid": n}` is the first process of the new pid namespace, as the host counts;
-`{"exit-code": n}` comes only when the command was really started.
+`{"exit-code": n}` comes only when the command was really started. Inside, a line is written to a
+socket when all is ready, and the command starts when one comes back: so nothing starts whose
+harness was killed before the launcher could take care to die with it.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ import os
 import select
 import selectors
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from harness.errors import SandboxError
 from harness.protocols import ProcessResult
@@ -75,27 +78,28 @@ def supervise(
     Raises:
         SandboxError: the launcher could not start the command.
     """
-    status_read, status_write = os.pipe()
-    try:
-        command = launcher(status_write)
+    with ExitStack() as opened:
+        ends = [end for _ in range(2) for end in socket.socketpair()]
+        for end in ends:
+            opened.enter_context(end)
+        status, status_inside, start, start_inside = ends
+        command = launcher(status_inside.fileno())
         try:
             process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=start_inside.fileno(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env=dict(env),
                 cwd="/",
                 umask=0o022,
-                pass_fds=(status_write, *pass_fds),
+                pass_fds=(status_inside.fileno(), *pass_fds),
             )
         except FileNotFoundError as error:
             raise SandboxError(f"{command[0]} is not installed") from error
-        finally:
-            os.close(status_write)
-        return _Watch(process, status_read, timeout_s, output_limit).result()
-    finally:
-        os.close(status_read)
+        status_inside.close()
+        start_inside.close()
+        return _Watch(process, status, start, timeout_s, output_limit).result()
 
 
 class _Watch:
@@ -104,12 +108,14 @@ class _Watch:
     def __init__(
         self,
         process: subprocess.Popen[bytes],
-        status_fd: int,
+        status: socket.socket,
+        start: socket.socket,
         timeout_s: float,
         output_limit: int,
     ) -> None:
         self._process = process
-        self._status_fd = status_fd
+        self._status_end = status
+        self._start_end = start
         self._started = time.monotonic()
         self._deadline = self._started + timeout_s
         self._output = Excerpt(output_limit)
@@ -133,12 +139,13 @@ class _Watch:
         )
 
     def _follow(self, deadline: float | None) -> bool:
-        """Read both pipes until they close and the launcher ends; False at the deadline."""
+        """Read until everything is closed and the launcher has ended; False at the deadline."""
         output = self._process.stdout
         assert output is not None
         with selectors.DefaultSelector() as selector:
             selector.register(output, selectors.EVENT_READ, self._output.add)
-            selector.register(self._status_fd, selectors.EVENT_READ, self._add_status)
+            selector.register(self._status_end, selectors.EVENT_READ, self._add_status)
+            selector.register(self._start_end, selectors.EVENT_READ, self._let_start)
             while selector.get_map():
                 remaining = None if deadline is None else deadline - time.monotonic()
                 if remaining is not None and remaining <= 0:
@@ -162,12 +169,19 @@ class _Watch:
             with suppress(ProcessLookupError):
                 self._init_fd = os.pidfd_open(pid)
 
+    def _let_start(self, _: bytes) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._start_end.sendall(b"\n")
+            self._start_end.shutdown(socket.SHUT_RDWR)
+
     def _end(self) -> None:
         """Kill what is left, and wait for it: a namespace is empty once its first process is."""
         if self._init_fd is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._init_fd, signal.SIGKILL)
-            select.select([self._init_fd], [], [])
+            dead = select.poll()
+            dead.register(self._init_fd, select.POLLIN)
+            dead.poll()
             os.close(self._init_fd)
         else:
             self._process.kill()

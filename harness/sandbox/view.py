@@ -38,8 +38,9 @@ _PYTHON = "/opt/python/bin/python3"
 # The interpreter's folder is last and always named, so that PATH never tells hosts apart.
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/python/bin"
 
-# Through a shell, so that a command that cannot be started says the same in every sandbox.
-_START = ("/bin/sh", "-c", 'exec "$@"', "sh")
+# Through a shell, so that a command that cannot be started says the same in every sandbox. It says
+# that it is ready, and waits for the answer: without one the harness was killed in the meantime.
+_START = ("/bin/sh", "-c", 'echo >&0 && read -r _ && exec "$@" < /dev/null', "sh")
 
 
 def system_mounts() -> tuple[Mount, ...]:

@@ -1,0 +1,35 @@
+"""A sandbox with a workspace, and a look at the host's processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.protocols import Mount, ProcessResult, Sandbox
+
+
+@dataclass(frozen=True)
+class Box:
+    sandbox: Sandbox
+    folder: Path
+    mounts: tuple[Mount, ...]
+
+    def bash(
+        self, script: str, timeout_s: float = 60, env: Mapping[str, str] = {}
+    ) -> ProcessResult:
+        return self.sandbox.run(
+            ["bash", "-c", script], mounts=self.mounts, timeout_s=timeout_s, env=env
+        )
+
+
+def runs_on_host(*command: str) -> bool:
+    """Whether any process of the host has exactly these arguments."""
+    wanted = "".join(f"{word}\0" for word in command).encode()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes() == wanted:
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return False

@@ -1,0 +1,33 @@
+"""The sandboxes of this host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.protocols import Mount, Sandbox
+from harness.sandbox import probe
+from harness.sandbox.bubblewrap import Bubblewrap
+from harness.sandbox.unshare import Unshare
+from tests.sandbox.box import Box
+
+SANDBOXES: dict[str, type[Bubblewrap] | type[Unshare]] = {
+    "bubblewrap": Bubblewrap,
+    "unshare": Unshare,
+}
+
+
+@pytest.fixture(params=probe.KINDS)
+def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    reason = probe.problem(request.param)
+    if reason is not None:
+        pytest.skip(f"the {request.param} sandbox does not work on this host: {reason}")
+    return SANDBOXES[request.param]()
+
+
+@pytest.fixture
+def box(sandbox: Sandbox, tmp_path: Path) -> Box:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return Box(sandbox, folder, (Mount(folder, "/workspace", writable=True),))
