@@ -1,0 +1,1 @@
+"""What `make bench` measures: always ratios within one run, never absolute speed."""
