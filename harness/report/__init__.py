@@ -1,0 +1,1 @@
+"""What people look at: the run log as one HTML page."""

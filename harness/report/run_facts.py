@@ -1,0 +1,187 @@
+"""What was run, and what a reader must know before reading any number."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC
+
+from harness.analysis import numbers
+from harness.report.marks import Mark, ending_label, mark
+from harness.report.trial_page import Fact
+from harness.schema.loop_config import UNSCORED
+from harness.schema.record import Json
+from harness.schema.results import RunRecord, TrialRecord
+from harness.schema.suite import Variant
+
+MAX_LINKS = 24
+
+RECORD_MODES = {
+    "none": "none: every model call was answered from the cassette",
+    "once": "once: new cassettes were recorded, existing ones replayed",
+    "new_episodes": "new_episodes: what was missing was recorded, the rest replayed",
+    "all": "all: everything was recorded anew",
+}
+TOOLS_MODES = {
+    "replay": "replay: tool results and verdicts came from the cassette",
+    "live": "live: tools and verifiers really ran",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that limits what the numbers say."""
+
+    title: str
+    text: str
+    marks: tuple[Mark, ...]
+    """Trials it is about."""
+    more: int
+    """How many further trials are not linked here."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariantView:
+    """One variant: what it is, and how it differs from the baseline."""
+
+    name: str
+    description: str
+    model: str
+    is_baseline: bool
+    settings: tuple[str, ...]
+    """`loop.reflection: false → true`."""
+    limited_to: str
+
+
+def run_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]:
+    """The run in a few lines."""
+    served, recorded = (
+        sum(getattr(trial, name) for trial in trials) for name in ("served", "recorded")
+    )
+    calls = sum(trial.model_calls for trial in trials)
+    unanswered = calls - served - recorded
+    host = ", ".join(f"{name} {value}" for name, value in run.host.items())
+    found = [
+        Fact("Suite", f"{run.suite}, version {run.suite_version}"),
+        Fact("Run", run.run_id),
+        Fact("Started", run.created_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")),
+        Fact("Tasks", numbers.count(len(run.tasks))),
+        Fact("Repeats", numbers.count(run.repeats), "repeat"),
+        Fact("Trials", _of(len(trials), run.planned_trials), "trial"),
+        Fact(
+            "Model calls",
+            f"{numbers.count(calls)}: {numbers.count(served)} from the cassette,"
+            f" {numbers.count(recorded)} live"
+            + (f", {numbers.count(unanswered)} without an answer" if unanswered > 0 else ""),
+            "model_calls",
+        ),
+        Fact("Record mode", RECORD_MODES[run.record_mode], "record_mode"),
+        Fact("Tools", TOOLS_MODES[run.tools]),
+        Fact("Overrides", ", ".join(run.overrides) or "none"),
+        Fact("Git revision", run.git_revision or "unknown"),
+        Fact("Versions", ", ".join(f"{name} {version}" for name, version in run.versions.items())),
+        Fact("Host", host),
+    ]
+    return tuple(fact for fact in found if fact.value)
+
+
+def variant_views(run: RunRecord, baseline: str | None) -> tuple[VariantView, ...]:
+    """The variants of a run."""
+    against = next((variant for variant in run.variants if variant.name == baseline), None)
+    return tuple(_variant(variant, against) for variant in run.variants)
+
+
+def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]:
+    """Trials without a result, with mixed models or without verdict, and trials not run."""
+    unscored = [trial for trial in trials if trial.termination_reason in UNSCORED]
+    endings = Counter(trial.termination_reason for trial in unscored)
+    kinds = " and ".join(
+        numbers.plural(count, ending_label(ending)) for ending, count in sorted(endings.items())
+    )
+    mixed = [trial for trial in trials if trial.mixed]
+    unjudged = [
+        trial
+        for trial in trials
+        if trial.outcome is None and trial.termination_reason not in UNSCORED
+    ]
+    absent = run.planned_trials - len(trials)
+    found = [
+        _notice(
+            unscored,
+            f"{_trials(unscored, 'has', 'have')} no result",
+            f"{kinds}: not scored, and in no average and no comparison.",
+        ),
+        _notice(
+            mixed,
+            f"{_trials(mixed, 'was', 'were')} answered by several models",
+            "Counted in the table, left out of every comparison.",
+        ),
+        _notice(
+            unjudged,
+            f"{_trials(unjudged, 'has', 'have')} no verdict",
+            "The verifier's word is missing: they count as neither passed nor failed.",
+        ),
+    ]
+    if absent > 0:
+        title = f"{_of(absent, run.planned_trials)} planned trials are not in the log"
+        found.append(Notice(title, "The run was interrupted, or is still going on.", (), 0))
+    return tuple(notice for notice in found if notice is not None)
+
+
+def _notice(trials: Sequence[TrialRecord], title: str, text: str) -> Notice | None:
+    if not trials:
+        return None
+    marks = tuple(mark(trial, trial.trial_id) for trial in trials[:MAX_LINKS])
+    return Notice(title, text, marks, max(0, len(trials) - MAX_LINKS))
+
+
+def _trials(trials: Sequence[TrialRecord], one: str, several: str) -> str:
+    return f"{numbers.plural(len(trials), 'trial')} {one if len(trials) == 1 else several}"
+
+
+def _of(part: int, whole: int) -> str:
+    if part == whole:
+        return numbers.count(part)
+    return f"{numbers.count(part)} of {numbers.count(whole)}"
+
+
+def _variant(variant: Variant, baseline: Variant | None) -> VariantView:
+    is_baseline = baseline is not None and variant.name == baseline.name
+    settings: tuple[str, ...] = ()
+    if baseline is not None and not is_baseline:
+        old, new = _settings(baseline), _settings(variant)
+        settings = tuple(
+            f"{key}: {_short(old.get(key))} → {_short(new.get(key))}"
+            for key in sorted(old.keys() | new.keys())
+            if old.get(key) != new.get(key)
+        )
+    model = variant.model
+    warmth = "" if model.temperature is None else f", temperature {model.temperature:g}"
+    return VariantView(
+        name=variant.name,
+        description=variant.description,
+        model=f"{model.name} ({model.provider}{warmth})",
+        is_baseline=is_baseline,
+        settings=settings,
+        limited_to="" if "*" in variant.tasks else ", ".join(variant.tasks),
+    )
+
+
+def _settings(variant: Variant) -> dict[str, Json]:
+    return _flat(variant.model_dump(mode="json", include={"model", "loop", "skills"}), "")
+
+
+def _flat(value: Json, prefix: str) -> dict[str, Json]:
+    if not isinstance(value, dict):
+        return {prefix: value}
+    flat: dict[str, Json] = {}
+    for key, inner in value.items():
+        flat |= _flat(inner, f"{prefix}.{key}" if prefix else key)
+    return flat
+
+
+def _short(value: Json) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -1,0 +1,202 @@
+"""The page of one trial: its facts, and its conversation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.analysis import numbers
+from harness.report.conversation import Passage, TurnView, passage, pretty
+from harness.report.marks import Mark, ending_label
+from harness.schema.results import TrialRecord
+from harness.schema.trajectory import Trajectory
+
+SCORE_TERMS = frozenset(
+    ("reward", "ending", "iterations", "attempts", "tool_calls", "tokens", "cost_usd", "validation")
+)
+DiffKind = Literal["added", "removed", "place", "same"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One line of a list of facts."""
+
+    label: str
+    value: str
+    term: str = ""
+    """Its key in the glossary, if it has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreView:
+    """One score."""
+
+    label: str
+    term: str
+    """Its key in the glossary; empty for a score that is not of this package."""
+    value: str
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorLine:
+    """One line of an explained miss or failure."""
+
+    kind: DiffKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    """A system prompt, shown once for all trials that have it."""
+
+    anchor: str
+    number: int
+    text: str
+    variants: tuple[str, ...]
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPage:
+    """Everything on one trial's page."""
+
+    anchor: str
+    trial_id: str
+    task: str
+    variant: str
+    repeat: int
+    mark: Mark
+    state: str
+    """What the verifier says."""
+    ending: str
+    ending_key: str
+    is_mixed: bool
+    error: tuple[ErrorLine, ...]
+    """The explanation, line by line; empty where the run ended by itself."""
+    error_title: str
+    facts: tuple[Fact, ...]
+    scores: tuple[ScoreView, ...]
+    unscored: str
+    """Said once instead of the scores where every score says the same; else empty."""
+    output: Passage | None
+    """The structured result that was handed in."""
+    system: SystemPrompt | None
+    turns: tuple[TurnView, ...] | None
+    """None where the trajectory file is not there."""
+    parting: str
+    """How the conversation relates to that of the baseline; empty if there is none."""
+    other_variants: tuple[Mark, ...]
+    other_repeats: tuple[Mark, ...]
+    previous: Mark | None
+    next: Mark | None
+
+
+def facts(trial: TrialRecord, trajectory: Trajectory | None) -> tuple[Fact, ...]:
+    """What trials.jsonl says, as people read it."""
+    usage = trial.usage
+    buckets = (
+        ("in", usage.input),
+        ("cache write", usage.cache_write),
+        ("cache read", usage.cache_read),
+        ("out", usage.output),
+    )
+    tokens = ", ".join(f"{numbers.count(n)} {name}" for name, n in buckets if n is not None)
+    if usage.missing_calls:
+        tokens += f" ({numbers.plural(usage.missing_calls, 'call')} reported none)"
+    failed = trajectory.failed_calls if trajectory else 0
+    found = [
+        Fact("Iterations", numbers.count(trial.iterations), "iterations"),
+        Fact("Attempts", numbers.count(trial.attempts), "attempts"),
+        Fact("Model calls", _model_calls(trial, failed), "model_calls"),
+        Fact("Tool calls", _tool_calls(trial), "tool_calls"),
+        Fact("Validation failures", numbers.count(trial.validation_failures), "validation"),
+        Fact("Tokens", tokens or "not reported", "tokens"),
+        Fact("Cost", numbers.dollars(trial.cost_usd), "cost_usd"),
+        Fact("Duration", numbers.seconds(trial.duration_s), "duration"),
+        Fact("Answered by", ", ".join(trial.response_models) or numbers.ABSENT),
+        Fact("Cassette", trial.cassette or "none", "cassette"),
+    ]
+    if trial.confirmed is not None:
+        said = "yes" if trial.confirmed else "no: accepted without a clear answer"
+        found.insert(5, Fact("Confirmed", said, "confirmed"))
+    if trajectory is not None and trajectory.truncated:
+        found.append(Fact("Truncated", "the final text was cut at its token limit"))
+    return tuple(found)
+
+
+def scores(trial: TrialRecord) -> tuple[ScoreView, ...]:
+    """Every score of the trial."""
+    return tuple(
+        ScoreView(
+            label=name.replace("_", " "),
+            term=name if name in SCORE_TERMS else "",
+            value=score_value(name, score.value),
+            explanation=score.explanation,
+        )
+        for name, score in trial.scores.items()
+    )
+
+
+def unscored(trial: TrialRecord) -> str:
+    """Why there is no score at all, if every scorer gives the same reason."""
+    reasons = {score.explanation for score in trial.scores.values()}
+    if len(reasons) != 1 or any(score.value is not None for score in trial.scores.values()):
+        return ""
+    reason = reasons.pop().replace(
+        trial.termination_reason.value, ending_label(trial.termination_reason)
+    )
+    return reason[:1].upper() + reason[1:]
+
+
+def score_value(name: str, value: float | str | bool | None) -> str:
+    """A score as people read it."""
+    if value is None:
+        return numbers.ABSENT
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value.replace("_", " ")
+    if name == "cost_usd":
+        return numbers.dollars(value)
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
+
+
+def error_lines(error: str | None) -> tuple[ErrorLine, ...]:
+    """An explanation with the lines of its diff, if it has one, told apart."""
+    lines = (error or "").splitlines()
+    return tuple(ErrorLine(_diff_kind(line) if len(lines) > 1 else "same", line) for line in lines)
+
+
+def handed_in(trajectory: Trajectory | None) -> Passage | None:
+    """The structured output; a bare text answer is in the conversation already."""
+    if trajectory is None or not trajectory.output_seen:
+        return None
+    output = trajectory.output
+    if isinstance(output, dict) and set(output) == {"response"}:
+        return None
+    return passage(pretty(output))
+
+
+def _model_calls(trial: TrialRecord, failed: int) -> str:
+    parts = [f"{numbers.count(trial.served)} from the cassette"] if trial.served else []
+    if trial.recorded:
+        parts.append(f"{numbers.count(trial.recorded)} live")
+    if failed:
+        parts.append(f"{numbers.count(failed)} failed")
+    where = f" ({', '.join(parts)})" if parts else ""
+    return f"{numbers.count(trial.model_calls)}{where}"
+
+
+def _tool_calls(trial: TrialRecord) -> str:
+    used = f" ({', '.join(trial.tools_used)})" if trial.tools_used else ""
+    return f"{numbers.count(trial.tool_calls_made)}{used}"
+
+
+def _diff_kind(line: str) -> DiffKind:
+    start = line.lstrip()
+    if start.startswith("@@"):
+        return "place"
+    if start.startswith("+"):
+        return "added"
+    return "removed" if start.startswith("-") else "same"
