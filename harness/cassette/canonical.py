@@ -160,30 +160,31 @@ def canonical_request(
     At a model endpoint host, port and headers do not count; for anything else method, URL and
     body do.
     """
-    value = _body_value(body)
-    if isinstance(value, dict):
+    is_json, value = _body_value(body)
+    if is_json and isinstance(value, dict):
         path = urlsplit(url).path.rstrip("/")
         for dialect in dialects:
             if path.endswith(dialect.endpoint):
                 parameters, messages = dialect.split(value)
                 return CanonicalRequest.of(dialect.name, parameters, messages, is_model_call=True)
-    return CanonicalRequest.of(
-        f"{method.upper()} {url}", {"body": value}, (), is_model_call=False
-    )  # fmt: skip
+    name = f"{method.upper()} {url}"
+    return CanonicalRequest.of(name, {"body": value}, (), is_model_call=False)
 
 
-def _body_value(body: bytes) -> Json:
+def _body_value(body: bytes) -> tuple[bool, Json]:
+    """Whether a body is JSON, and its content."""
     if not body:
-        return None
+        return False, None
     try:
-        return parse_json(body)
+        return True, parse_json(body)
     except ValueError:
         pass
     try:
-        return writable(json.loads(body, parse_constant=_refuse, parse_float=_finite))
+        # A half surrogate pair can be sent, but not be written: it is replaced for identity.
+        return True, writable(json.loads(body, parse_constant=_refuse, parse_float=_finite))
     except ValueError:
         pass
     try:
-        return {"text": body.decode()}
+        return False, {"text": body.decode()}
     except UnicodeDecodeError:
-        return {"base64": base64.b64encode(body).decode()}
+        return False, {"base64": base64.b64encode(body).decode()}

@@ -13,7 +13,6 @@ from typing import Any
 
 import anthropic
 import openai
-from openai.types.chat import ChatCompletion
 
 from harness.protocols import Dialect
 from harness.providers.anthropic_messages import AnthropicMessages
@@ -138,9 +137,8 @@ def ask_openai(port: int, *messages: dict[str, Any], retries: int = 0, **more: A
     url = f"http://127.0.0.1:{port}/v1"
     arguments: Any = {"model": "tiny", "messages": list(messages), **more}
     with openai.OpenAI(api_key="unused", base_url=url, max_retries=retries) as client:
-        answer: ChatCompletion = client.chat.completions.create(**arguments)
-    text = answer.choices[0].message.content
-    assert text is not None
+        text = client.chat.completions.create(**arguments).choices[0].message.content
+    assert isinstance(text, str)
     return text
 
 

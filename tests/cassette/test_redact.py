@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from harness.cassette.tool_results import RecordedTools
 from harness.protocols import ToolInvocation, ToolOutcome
 from harness.schema.messages import ToolSpec
 from harness.schema.results import Verdict
-from tests.cassette.cells import CELL, open_store
+from tests.cassette.cells import open_store
 from tests.cassette.loopback import DIALECTS, ask_openai, upstream, user
 
 SECRET = 'pl"än\\ted/key+1'
@@ -108,21 +109,29 @@ class Tools:
         return ToolOutcome(f"the key is {invocation.arguments['key']}")
 
 
+def ask_stream(port: int, *messages: dict[str, Any], **more: Any) -> None:
+    with openai.OpenAI(api_key="k", base_url=f"http://127.0.0.1:{port}/v1") as client:
+        arguments: Any = {"model": "tiny", "messages": list(messages), "stream": True, **more}
+        assert list(client.chat.completions.create(**arguments))
+
+
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("secret", [SECRET, SHAPES[0]])
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    ("secret", "known"),
+    [(SECRET, True), (SHAPES[0], True), (SHAPES[0], False)],
+    ids=["known value", "known value of known shape", "known shape"],
+)
 def test_a_planted_key_is_in_no_byte_of_the_file(
     tmp_path: Path, stream: bool, secret: str, known: bool
 ):
-    if not known and secret is SECRET:
-        pytest.skip("a value of no known shape can only be redacted when it is known")
     path = tmp_path / "0.jsonl"
     secrets = {"A_API_KEY": secret} if known else {}
     spellings = {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
     function = {"name": "f", "description": secret, "parameters": {"type": "object"}}
 
     def turn(port: int) -> None:
-        arguments = {"tools": [{"type": "function", "function": function}], "user": secret}
+        tools = [{"type": "function", "function": function}]
+        arguments: dict[str, Any] = {"tools": tools, "user": secret}
         if not stream:
             ask_openai(port, user(f"use {secret}"), **arguments)
             return
@@ -154,14 +163,6 @@ def test_a_planted_key_is_in_no_byte_of_the_file(
             assert session.misses == []
 
 
-def ask_stream(port: int, *messages: dict[str, Any], **more: Any) -> None:
-    import openai
-
-    with openai.OpenAI(api_key="k", base_url=f"http://127.0.0.1:{port}/v1") as client:
-        arguments: Any = {"model": "tiny", "messages": list(messages), "stream": True, **more}
-        assert [chunk for chunk in client.chat.completions.create(**arguments)]
-
-
 def test_a_miss_does_not_show_a_secret(tmp_path: Path):
     path = tmp_path / "0.jsonl"
     secrets = {"A_API_KEY": SECRET}
@@ -174,4 +175,3 @@ def test_a_miss_does_not_show_a_secret(tmp_path: Path):
         with use(session, DIALECTS), pytest.raises(Exception, match=r"\[redacted\]"):
             ask_openai(1, user(f"hello {SECRET}"))
     assert SECRET not in session.misses[0].text
-    assert CELL.suite == "basics"
