@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.backends.local import LocalBackend
 from harness.cli.options import api_keys, environment
+from harness.cli.run_folder import REPORTS
 from harness.cli.terminal import Terminal
 from harness.errors import BadInputError
 from harness.loader.reading import known
@@ -19,12 +19,10 @@ from harness.runner.log import RunLog
 from harness.runner.plan import Cell, TrialSpec, plan
 from harness.runner.start import start_run
 from harness.runner.trial import TrialSettings, open_cassette
-from harness.schema.loop_config import UNSCORED
-from harness.schema.results import RecordMode, TrialRecord, ToolsMode
+from harness.schema.results import RecordMode, ToolsMode, TrialRecord
 from harness.schema.suite import Suite
 
 SUITES = Path("suites")
-REPORTS = Path("reports")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +36,11 @@ class Selection:
     cassettes: Path = Path("cassettes")
     jobs: int | None = None
     out: Path | None = None
+
+    @property
+    def variant_names(self) -> list[str]:
+        """The chosen variants; empty means all."""
+        return [name.strip() for name in (self.variants or "").split(",") if name.strip()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,8 @@ def suite_folder(argument: str) -> Path:
             return folder
     names = [path.parent.name for path in SUITES.glob("*/suite.toml")]
     raise BadInputError(
-        f"{argument!r} is neither a suite's folder nor a name under {SUITES}/; {known(names, argument)}"
+        f"{argument!r} is neither a suite's folder nor a name under {SUITES}/; "
+        f"{known(names, argument)}"
     )
 
 
@@ -83,8 +87,12 @@ def plan_suite(
         BadInputError: anything that cannot be used, a damaged cassette and a missing key included.
     """
     suite = load_suite(suite_folder(argument), overrides=selection.overrides)
-    wanted = [name.strip() for name in (selection.variants or "").split(",") if name.strip()]
-    cells = plan(suite, variants=wanted, tasks=selection.tasks, repeats=selection.repeats)
+    cells = plan(
+        suite,
+        variants=selection.variant_names,
+        tasks=selection.tasks,
+        repeats=selection.repeats,
+    )
     variables = environment()
     keys = {vendor.key_variable for vendor in VENDORS.values()}
     settings = TrialSettings(
@@ -118,7 +126,7 @@ def _check_keys(planned: Planned) -> None:
             )
 
 
-def execute(planned: Planned, terminal: Terminal) -> RunLog:
+def execute(planned: Planned, terminal: Terminal, *, reports: Path = REPORTS) -> RunLog:
     """Run what is planned into a new run folder.
 
     Raises:
@@ -129,7 +137,7 @@ def execute(planned: Planned, terminal: Terminal) -> RunLog:
         planned.suite,
         planned.cells,
         planned.settings,
-        reports=REPORTS,
+        reports=reports,
         out=selection.out,
         overrides=selection.overrides,
     )
@@ -153,8 +161,3 @@ def _line(trial: TrialRecord) -> str:
         f"{trial.trial_id}: {trial.termination_reason}{outcome}, {trial.model_calls} model calls "
         f"({trial.recorded} live), {trial.duration_s:.1f} s"
     )
-
-
-def misses(trials: Sequence[TrialRecord]) -> list[TrialRecord]:
-    """The trials without a result."""
-    return [trial for trial in trials if trial.termination_reason in UNSCORED]

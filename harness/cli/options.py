@@ -39,7 +39,8 @@ def make_command(
         )
         run = click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")(run)
         run = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(run)
-        return click.command(name, epilog=f"Example: {example}", **settings)(run)
+        made: click.Command = click.command(name, epilog=f"Example: {example}", **settings)(run)
+        return made
 
     return make
 

@@ -1,4 +1,4 @@
-"""What reaches a terminal: results on stdout, everything else on stderr, nothing that can harm it."""
+"""What a command prints: results on stdout, all else on stderr, control characters shown."""
 
 from __future__ import annotations
 

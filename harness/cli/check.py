@@ -1,0 +1,114 @@
+"""`harness check`: hold a run against the committed baseline of its suite."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.analysis.baseline import CheckResult, check
+from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
+from harness.cli.execution import Selection, execute, plan_suite
+from harness.cli.options import make_command, selection
+from harness.cli.run_folder import REPORTS, find_run, is_run, write_report
+from harness.cli.summary import cause_lines, unscored_lines
+from harness.cli.terminal import Terminal
+from harness.errors import BadInputError
+from harness.runner.baseline_file import baseline_file, read_baseline
+from harness.runner.log import RunLog
+from harness.schema.results import Baseline
+
+
+@make_command("check", example="harness check basics --set loop.max_iterations=2")
+@click.argument("suite_or_run", metavar="SUITE|RUN")
+@selection
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Hold it against this file.  [default: reports/baselines/SUITE.json]",
+)
+@click.option("--explain", is_flag=True, help="Group misses by cause.")
+def command(
+    terminal: Terminal, suite_or_run: str, baseline: Path | None, explain: bool, **options: Any
+) -> int:
+    """Hold a suite, replayed first, or a run against the committed baseline.
+
+    Exits with 1 where a trial is not as in the baseline, with 3 where only replay misses or
+    infrastructure errors stand in the way.
+    """
+    chosen = Selection(**options)
+    if is_run(suite_or_run):
+        log, held = _run(suite_or_run, chosen, baseline)
+    else:
+        log, held = _suite(terminal, suite_or_run, chosen, baseline)
+    planned = _planned(held, log, chosen)
+    result = check(log.trials(), held, planned)
+    data = {"holds": result.holds, "run": str(log.folder)} | result.model_dump(mode="json")
+    terminal.result(data, _lines(result, explain=explain))
+    if result.differing or result.missing:
+        return DOES_NOT_HOLD
+    return UNDECIDED if result.unscored else FINE
+
+
+def _run(argument: str, chosen: Selection, baseline: Path | None) -> tuple[RunLog, Baseline]:
+    if chosen.overrides or chosen.out or chosen.jobs:
+        raise BadInputError(
+            f"{argument!r} is a finished run: --set, --out and --jobs are for suites, which are "
+            "replayed first; leave them out"
+        )
+    log = find_run(argument)
+    run = log.run()
+    return log, _read(baseline, run.suite, run.suite_version)
+
+
+def _suite(
+    terminal: Terminal, argument: str, chosen: Selection, baseline: Path | None
+) -> tuple[RunLog, Baseline]:
+    planned = plan_suite(argument, chosen)
+    # The baseline is read first: nobody should wait for a replay to learn that it is missing.
+    held = _read(baseline, planned.suite.name, planned.suite.version)
+    log = execute(planned, terminal)
+    terminal.say(f"Report: {write_report(log)}")
+    return log, held
+
+
+def _read(path: Path | None, suite: str, version: int) -> Baseline:
+    path = path or baseline_file(REPORTS, suite)
+    baseline = read_baseline(path)
+    if (baseline.suite, baseline.suite_version) != (suite, version):
+        raise BadInputError(
+            f"{path}: holds {baseline.suite!r} version {baseline.suite_version}, not {suite!r} "
+            f"version {version}; write it again from a run: harness baseline update last"
+        )
+    return baseline
+
+
+def _planned(baseline: Baseline, log: RunLog, chosen: Selection) -> set[str] | None:
+    """Ids that a limited check is about; None where it is about the whole baseline."""
+    limited = chosen.variants or chosen.tasks or chosen.repeats
+    if not limited and not any(text.startswith("repeats") for text in chosen.overrides):
+        return None
+    run = log.run()
+    variants = chosen.variant_names or [variant.name for variant in run.variants]
+    repeats = chosen.repeats or run.repeats
+
+    def is_chosen(trial_id: str) -> bool:
+        task, variant, repeat = trial_id.rsplit("/", 2)
+        named = not chosen.tasks or any(fnmatchcase(task, glob) for glob in chosen.tasks)
+        return named and variant in variants and int(repeat) < repeats
+
+    ids = {*baseline.trials, *(trial.trial_id for trial in log.trials())}
+    return {trial_id for trial_id in ids if is_chosen(trial_id)}
+
+
+def _lines(result: CheckResult, *, explain: bool) -> list[str]:
+    lines: list[str] = []
+    if result.holds or result.differing or result.missing:
+        lines += result.model_copy(update={"unscored": ()}).lines()
+    if result.unscored:
+        tell = cause_lines if explain else unscored_lines
+        lines += tell(result.unscored, trials=result.checked)
+    return lines

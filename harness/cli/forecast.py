@@ -1,0 +1,172 @@
+"""What a run would do, as far as the recordings tell: `harness run --dry-run`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from harness.analysis import numbers
+from harness.cassette.view import CassetteView, InteractionView, read
+from harness.cli.execution import Planned
+from harness.cli.terminal import table
+from harness.errors import ModelCallError
+from harness.loop.usage import add_usage
+from harness.providers.catalog import VENDORS
+from harness.runner.plan import TrialSpec
+from harness.runner.trial import cassette_file
+from harness.schema.record import Record
+from harness.schema.results import RecordMode
+from harness.schema.trajectory import UsageTotal
+from harness.scorers.efficiency import cost_usd
+
+
+class VariantForecast(Record):
+    """All trials of one variant on one task."""
+
+    task: str
+    variant: str
+    trials: int
+    recorded_trials: int
+    """Trials with a finished recording of this version of the task."""
+    recorded_calls: int
+    """Calls in those recordings."""
+    live_trials: int
+    """Trials that would call a live model."""
+    misses: int
+    """Trials that would miss: not recorded, and not to be recorded."""
+
+
+class Forecast(Record):
+    """A whole run."""
+
+    suite: str
+    record_mode: RecordMode
+    trials: int
+    recorded_calls: int
+    live_trials: int
+    live_calls: int | None
+    """None where a trial was never recorded: how many calls it makes is not known."""
+    cost_usd: float | None
+    """Of the live calls; None where calls or prices are not known."""
+    misses: int
+    variants: tuple[VariantForecast, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    spec: TrialSpec
+    calls: tuple[InteractionView, ...] | None
+    """Its recording; None where there is none of this version of the task."""
+    is_live: bool
+
+    @property
+    def is_miss(self) -> bool:
+        return self.calls is None and not self.is_live
+
+
+def forecast(planned: Planned) -> Forecast:
+    """Hold the plan against the recordings; nothing is run.
+
+    Raises:
+        CassetteError: a cassette is damaged.
+    """
+    trials = list(_trials(planned))
+    trials.sort(key=lambda trial: trial.spec.trial_id)
+    live = [trial for trial in trials if trial.is_live]
+    return Forecast(
+        suite=planned.suite.name,
+        record_mode=planned.settings.record_mode,
+        trials=len(trials),
+        recorded_calls=_calls(trials),
+        live_trials=len(live),
+        live_calls=_calls(live) if all(trial.calls is not None for trial in live) else None,
+        cost_usd=_total(_cost(trial) for trial in live),
+        misses=sum(trial.is_miss for trial in trials),
+        variants=tuple(
+            _variant(list(members))
+            for _, members in groupby(
+                trials, key=lambda trial: (trial.spec.task.name, trial.spec.variant.name)
+            )
+        ),
+    )
+
+
+def _trials(planned: Planned) -> Iterable[_Trial]:
+    mode = planned.settings.record_mode
+    for cell in planned.cells:
+        path = planned.settings.cassettes / cassette_file(cell)
+        view = read(path) if path.exists() else None
+        for spec in cell.specs:
+            calls = _recorded(view, spec)
+            fills = mode == "new_episodes" or (mode == "once" and view is None)
+            yield _Trial(spec, calls, is_live=mode == "all" or (calls is None and fills))
+
+
+def _recorded(view: CassetteView | None, spec: TrialSpec) -> tuple[InteractionView, ...] | None:
+    trial = view.trials.get(spec.variant.name) if view else None
+    if view is None or trial is None or trial.task_digest != spec.task.digest:
+        return None
+    return tuple(view.interactions[name] for name in trial.interactions)
+
+
+def _calls(trials: Iterable[_Trial]) -> int:
+    return sum(len(trial.calls or ()) for trial in trials)
+
+
+def _cost(trial: _Trial) -> float | None:
+    """What the recording of a trial cost: the best guess for recording it again."""
+    if trial.calls is None or trial.spec.model.price is None:
+        return None
+    dialect = VENDORS[trial.spec.model.provider].dialect()
+    total = UsageTotal()
+    for call in trial.calls:
+        body = call.line.response.body
+        try:
+            usage = dialect.from_response(body).usage if isinstance(body, dict) else None
+        except ModelCallError:
+            usage = None
+        total = add_usage(total, usage)
+    return cost_usd(total, trial.spec.model.price)
+
+
+def _total(costs: Iterable[float | None]) -> float | None:
+    known = list(costs)
+    return None if None in known else sum(cost for cost in known if cost is not None)
+
+
+def _variant(trials: Sequence[_Trial]) -> VariantForecast:
+    return VariantForecast(
+        task=trials[0].spec.task.name,
+        variant=trials[0].spec.variant.name,
+        trials=len(trials),
+        recorded_trials=sum(trial.calls is not None for trial in trials),
+        recorded_calls=_calls(trials),
+        live_trials=sum(trial.is_live for trial in trials),
+        misses=sum(trial.is_miss for trial in trials),
+    )
+
+
+def forecast_lines(found: Forecast) -> list[str]:
+    """The forecast as a table, and what it comes to."""
+    heading = ["task", "variant", "trials", "recorded", "calls recorded", "live", "misses"]
+    rows = [
+        [row.task, row.variant, *map(numbers.count, counts)]
+        for row in found.variants
+        for counts in [
+            (row.trials, row.recorded_trials, row.recorded_calls, row.live_trials, row.misses)
+        ]
+    ]
+    calls = "an unknown number of" if found.live_calls is None else f"about {found.live_calls:,}"
+    cost = "unknown" if found.cost_usd is None else f"about {numbers.dollars(found.cost_usd)}"
+    if not found.live_trials:
+        calls, cost = "no", "nothing"
+    return [
+        *table([heading, *rows], right=range(2, 7)),
+        "",
+        f"{found.suite}: {numbers.plural(found.trials, 'trial')}, "
+        f"{numbers.plural(found.recorded_calls, 'recorded model call')}; "
+        f"{numbers.plural(found.live_trials, 'trial')} would make {calls} live calls, "
+        f"cost: {cost}; {numbers.plural(found.misses, 'trial')} would miss.",
+        "Nothing was run.",
+    ]

@@ -1,0 +1,201 @@
+"""What a run came to: the same numbers as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from harness.analysis import numbers
+from harness.analysis.exact import UnscoredTrial, unscored_trial
+from harness.cli.terminal import table
+from harness.report.results_table import full_tokens
+from harness.runner.log import RunLog
+from harness.schema.loop_config import UNSCORED, TerminationReason
+from harness.schema.record import Record
+from harness.schema.results import TrialRecord
+
+
+class Group(Record):
+    """Some trials of one variant."""
+
+    variant: str
+    trials: int
+    passed: int
+    judged: int
+    """Trials with a verdict; only these can have passed."""
+    endings: dict[TerminationReason, int]
+    iterations: float | None
+    """Mean over the trials that have a result."""
+    tokens: float | None
+    """Mean over the trials that have a result and reported all their usage."""
+    cost_usd: float | None
+    """Mean over the trials whose cost is known."""
+
+
+class TaskSummary(Record):
+    """One task under each variant that ran on it."""
+
+    task: str
+    variants: tuple[Group, ...]
+
+
+class RunSummary(Record):
+    """A run in short."""
+
+    run_id: str
+    folder: str
+    report: str
+    suite: str
+    planned: int
+    trials: int
+    tasks: tuple[TaskSummary, ...]
+    totals: tuple[Group, ...]
+    unscored: tuple[UnscoredTrial, ...]
+    """Misses and infrastructure errors."""
+
+
+def summarise(log: RunLog, report: str) -> RunSummary:
+    """Count and average a run's trials, by task and variant."""
+    run, trials = log.run(), log.trials()
+    variants = [variant.name for variant in run.variants]
+    return RunSummary(
+        run_id=run.run_id,
+        folder=str(log.folder),
+        report=report,
+        suite=run.suite,
+        planned=run.planned_trials,
+        trials=len(trials),
+        tasks=tuple(
+            TaskSummary(task=task, variants=_groups(variants, trials, task)) for task in run.tasks
+        ),
+        totals=_groups(variants, trials),
+        unscored=tuple(unscored_trial(trial) for trial in trials if _is_unscored(trial)),
+    )
+
+
+def _groups(
+    variants: Iterable[str], trials: Sequence[TrialRecord], task: str | None = None
+) -> tuple[Group, ...]:
+    found = []
+    for variant in variants:
+        members = [t for t in trials if t.variant == variant and task in (None, t.task)]
+        if members:
+            found.append(_group(variant, members))
+    return tuple(found)
+
+
+def _group(variant: str, trials: Sequence[TrialRecord]) -> Group:
+    scored = [trial for trial in trials if not _is_unscored(trial)]
+    judged = [trial for trial in scored if trial.outcome is not None]
+    endings = Counter(trial.termination_reason for trial in trials)
+    return Group(
+        variant=variant,
+        trials=len(trials),
+        passed=sum(trial.outcome == "passed" for trial in judged),
+        judged=len(judged),
+        endings={reason: endings[reason] for reason in TerminationReason if reason in endings},
+        iterations=_mean(scored, lambda trial: trial.iterations),
+        tokens=_mean(scored, full_tokens),
+        cost_usd=_mean(scored, lambda trial: trial.cost_usd),
+    )
+
+
+def _is_unscored(trial: TrialRecord) -> bool:
+    return trial.termination_reason in UNSCORED
+
+
+def _mean(
+    trials: Iterable[TrialRecord], value: Callable[[TrialRecord], float | None]
+) -> float | None:
+    known = [number for trial in trials if (number := value(trial)) is not None]
+    return sum(known) / len(known) if known else None
+
+
+def summary_lines(summary: RunSummary) -> list[str]:
+    """The summary as a table: tasks down, variants across, totals below."""
+    variants = [group.variant for group in summary.totals]
+    rows = [["passed, of trials judged", *variants]]
+    rows += [[task.task, *_across(variants, task.variants, _passed)] for task in summary.tasks]
+    totals = [["all tasks", *_across(variants, summary.totals, _passed)]]
+    reasons = [r for r in TerminationReason if any(r in group.endings for group in summary.totals)]
+    for reason in reasons:
+        name = f"ended {reason.value.replace('_', ' ')}"
+        totals.append([name, *_across(variants, summary.totals, _count_of(reason))])
+    totals += [
+        ["iterations, mean", *_across(variants, summary.totals, _iterations)],
+        ["tokens, mean", *_across(variants, summary.totals, _tokens)],
+    ]
+    if any(group.cost_usd is not None for group in summary.totals):
+        totals.append(["cost, mean", *_across(variants, summary.totals, _cost)])
+    lines = table([*rows, *totals], right=range(1, len(variants) + 1))
+    lines.insert(2 + len(summary.tasks), lines[1])
+    return lines
+
+
+def _across(
+    variants: Sequence[str], groups: Iterable[Group], cell: Callable[[Group], str]
+) -> list[str]:
+    by_name = {group.variant: group for group in groups}
+    return [cell(by_name[name]) if name in by_name else "" for name in variants]
+
+
+def _passed(group: Group) -> str:
+    return f"{group.passed}/{group.judged}"
+
+
+def _count_of(reason: TerminationReason) -> Callable[[Group], str]:
+    return lambda group: numbers.count(group.endings.get(reason, 0))
+
+
+def _iterations(group: Group) -> str:
+    return numbers.mean(group.iterations)
+
+
+def _tokens(group: Group) -> str:
+    return numbers.mean(group.tokens)
+
+
+def _cost(group: Group) -> str:
+    return numbers.dollars(group.cost_usd)
+
+
+def unscored_lines(unscored: Sequence[UnscoredTrial], *, trials: int) -> list[str]:
+    """How many trials have no result, and why: the first of each task explained."""
+    by_task: dict[str, list[UnscoredTrial]] = {}
+    for trial in unscored:
+        by_task.setdefault(trial.task, []).append(trial)
+    counts = Counter(trial.termination_reason for trial in unscored)
+    what = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+    of_all = numbers.plural(trials, "trial")
+    lines = [f"{len(unscored)} of {of_all} without a result ({what}), in {', '.join(by_task)}"]
+    for members in by_task.values():
+        lines.append(f"  {members[0].trial_id}: {members[0].termination_reason}")
+        lines += [f"    {line}" for line in members[0].error.splitlines()]
+        if len(members) > 1:
+            more = numbers.plural(len(members) - 1, "other trial")
+            lines.append(f"    ({more} of this task: see the report)")
+    return lines
+
+
+def cause_lines(unscored: Sequence[UnscoredTrial], *, trials: int) -> list[str]:
+    """Trials without a result, grouped by what the explanation says is different."""
+    groups: dict[str, list[UnscoredTrial]] = {}
+    for trial in unscored:
+        groups.setdefault(_cause(trial.error), []).append(trial)
+    of_all = numbers.plural(trials, "trial")
+    causes = numbers.plural(len(groups), "cause")
+    lines = [f"{len(unscored)} of {of_all} without a result, for {causes}"]
+    for cause, members in sorted(groups.items(), key=lambda group: -len(group[1])):
+        lines.append(f"{numbers.plural(len(members), 'trial')}:")
+        lines += [f"    {line}" for line in cause.splitlines()]
+        lines += [f"  {trial.trial_id}" for trial in members]
+    return lines
+
+
+def _cause(error: str) -> str:
+    """The first difference, where the explanation shows one; else all of it."""
+    lines = error.splitlines()
+    start = next((at for at, line in enumerate(lines) if line.startswith("First difference")), 0)
+    ends = ("The task has ", "To record ")
+    kept = [line for line in lines[start:] if not line.startswith(ends)]
+    return "\n".join(kept)
