@@ -152,11 +152,9 @@ class _Run:
             blocked = self._blocked()
             if blocked is not None:
                 return blocked
-            self.iterations += 1
-            self.attempt_iterations += 1
-            self.events.iteration = self.iterations
+            self.events.iteration += 1
             self.events.emit("iteration_started")
-            decided = self._iteration()
+            decided = self._cancelled() if self._is_cancelled else self._iteration()
             self.events.emit("iteration_completed")
             if decided is not None:
                 return decided
@@ -174,6 +172,8 @@ class _Run:
 
     def _iteration(self) -> Ending | Candidate | None:
         """One model call and what follows from it; None to go on."""
+        self.iterations += 1
+        self.attempt_iterations += 1
         turn = self._ask_model()
         if not isinstance(turn, ModelTurn):
             return turn

@@ -184,9 +184,11 @@ def _json_values(text: str) -> Iterator[_Found]:
     while match := re.compile(r"[{\[]").search(text, position):
         try:
             value, end = decoder.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
+        except ValueError:
             position = match.start() + 1
             continue
+        except RecursionError:  # a model that repeats one bracket; trying each would take minutes
+            return
         yield _Found(value, match.start(), end)
         position = end
 
