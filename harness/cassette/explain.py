@@ -153,7 +153,7 @@ def explain(
 ) -> Miss:
     """Put a miss into words."""
     count = len(request.messages)
-    size = f" ({count} messages)" if request.is_model_call else ""
+    size = f" ({count} message{'s' * (count != 1)})" if request.is_model_call else ""
     head = f"{where} has no recording of this request to {request.endpoint}{size}."
     parts = [head]
     if nearest is None:

@@ -16,8 +16,9 @@ from harness.cassette.format import (
     VerdictLine,
 )
 from harness.cassette.journal import Journal, Place
-from harness.errors import CassetteError
 from harness.schema.record import JsonObject
+
+NO_HEADER = "not a cassette: the first line is no header"
 
 # The head of a line is enough to find it; its content is parsed when it is asked for.
 _INTERACTION = re.compile(
@@ -73,9 +74,7 @@ class Index:
             if place.number == 1:
                 header = journal.parse(place, raw)
                 if not isinstance(header, HeaderLine):
-                    raise CassetteError(
-                        f"{journal.path}:1: not a cassette: the first line is no header"
-                    )
+                    raise journal.untrusted(1, NO_HEADER)
                 index.header = header
             elif not index._add_by_head(place, raw):
                 index._add_in_full(journal, place, raw)
@@ -104,10 +103,7 @@ class Index:
         line = journal.parse(place, raw)
         problem = self.add(line, place)
         if problem is not None:
-            raise CassetteError(
-                f"{journal.path}:{place.number}: {problem};"
-                " take the file back from version control, or remove it and record it again"
-            )
+            raise journal.untrusted(place.number, problem)
 
     def add(self, line: Line, place: Place) -> str | None:
         """Index a line; says what is wrong where it does not fit."""
@@ -151,7 +147,7 @@ def read_interaction(journal: Journal, entry: Entry) -> InteractionLine:
     """
     line = journal.read(entry.place)
     if not isinstance(line, InteractionLine):
-        raise CassetteError(f"{journal.path}:{entry.place.number}: not an interaction")
+        raise journal.untrusted(entry.place.number, "not an interaction")
     return line
 
 
@@ -164,7 +160,7 @@ def read_parameters(journal: Journal, index: Index, name: str) -> ParametersLine
     place = index.parameters[name]
     line = journal.read(place)
     if not isinstance(line, ParametersLine):
-        raise CassetteError(f"{journal.path}:{place.number}: not a set of parameters")
+        raise journal.untrusted(place.number, "not a set of parameters")
     return line
 
 

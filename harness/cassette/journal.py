@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.cassette.format import Line, decode_line, encode_line, is_sealed, other_format
 from harness.errors import CassetteError, InfrastructureError
 
-_RESTORE = "take the file back from version control, or remove it and record it again"
+_NEXT_STEP = "take the file back from version control, or remove it and record it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Journal:
             self._refuse_other_format(raw, number)
             if not is_sealed(raw):
                 if end >= 0:
-                    raise self._error(number, f"the line is damaged; {_RESTORE}")
+                    raise self.untrusted(number, "the line is damaged")
                 self._repair_cut(number, offset)
                 return
             if end < 0 and self.writable:
@@ -100,7 +100,7 @@ class Journal:
             yield Place(number, offset, len(raw)), raw
             offset += len(raw) + 1
         if not data and not self.writable:
-            raise self._error(1, f"the file is empty; {_RESTORE}")
+            raise self.untrusted(1, "the file is empty")
 
     def _refuse_other_format(self, raw: bytes, number: int) -> None:
         if number > 1:
@@ -131,7 +131,7 @@ class Journal:
         """
         raw = self._pread(place.offset, place.length)
         if not is_sealed(raw):
-            raise self._error(place.number, f"the line is damaged; {_RESTORE}")
+            raise self.untrusted(place.number, "the line is damaged")
         return self.parse(place, raw)
 
     def parse(self, place: Place, raw: bytes) -> Line:
@@ -139,7 +139,7 @@ class Journal:
         try:
             return decode_line(raw)
         except ValueError as error:
-            raise self._error(place.number, f"{error}; {_RESTORE}") from error
+            raise self.untrusted(place.number, str(error)) from error
 
     def append(self, *lines: Line) -> list[Place]:
         """Write lines to the end, all or none; they are on disk when this returns.
@@ -200,6 +200,10 @@ class Journal:
             offset += len(part)
             length -= len(part)
         return b"".join(parts)
+
+    def untrusted(self, number: int, problem: str) -> CassetteError:
+        """The error for a line that cannot be used."""
+        return self._error(number, f"{problem}; {_NEXT_STEP}")
 
     def _error(self, number: int, text: str) -> CassetteError:
         return CassetteError(f"{self.path}:{number}: {text}")

@@ -38,8 +38,9 @@ class Redactor:
 
     def __init__(self, secrets: Mapping[str, str], *, rules: bool = True) -> None:
         """Take secrets by the name they are known under."""
-        self._secrets = dict(secrets)
-        spellings = {s for value in secrets.values() for s in _spellings(value)}
+        # A value that is part of the placeholder would be replaced in itself for ever.
+        self._secrets = {n: v for n, v in secrets.items() if v and v not in PLACEHOLDER}
+        spellings = {s for value in self._secrets.values() for s in _spellings(value)}
         longest_first = sorted(spellings, key=lambda s: (-len(s), s))
         self._literal = (
             re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
@@ -51,9 +52,9 @@ class Redactor:
         """Know the value of every `*_API_KEY` variable of 8 characters or more."""
         return cls(
             {
-                name: value
+                name: value.strip()
                 for name, value in environ.items()
-                if name.upper().endswith("_API_KEY") and len(value) >= MIN_SECRET_CHARS
+                if name.upper().endswith("_API_KEY") and len(value.strip()) >= MIN_SECRET_CHARS
             }
         )
 
@@ -96,12 +97,14 @@ class Redactor:
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """A secret as it is, inside JSON text (also inside a JSON string in JSON), and in URLs."""
+    """A secret as it is, in JSON text (also in JSON within JSON), in bytes, and in URLs."""
     yield secret
     yield secret.encode().decode("latin-1")
     yield quote(secret, safe="")
     yield quote_plus(secret)
+    yield secret.replace("/", r"\/")
     for ascii_only in (True, False):
-        once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
-        yield once
-        yield json.dumps(once, ensure_ascii=ascii_only)[1:-1]
+        nested = secret
+        for _ in range(3):
+            nested = json.dumps(nested, ensure_ascii=ascii_only)[1:-1]
+            yield nested

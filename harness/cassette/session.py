@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 
-from harness.cassette.canonical import CanonicalRequest
+from harness.cassette.canonical import CanonicalRequest, canonical_json
 from harness.cassette.explain import Miss, explain
 from harness.cassette.format import StoredResponse, StoredResult, TrialLine
-from harness.cassette.redact import Redactor
 from harness.cassette.tape import Tape, ToolKey, verdict_id
 from harness.errors import HarnessError, ReplayMissError
 from harness.schema.results import Verdict
+
+_MAX_ARGUMENTS_CHARS = 300
 
 
 class Session:
@@ -32,11 +33,11 @@ class Session:
         self.recorded = 0
         self.last: str | None = None
         """The latest model call: what tool calls belong to."""
-        self.redactor: Redactor = tape.redactor
+        self.redactor = tape.redactor
         self._tape = tape
         self._where = where
         self._record_hint = record_hint
-        self._literal: Redactor = tape.redactor.without_rules()
+        self._literal = self.redactor.without_rules()
         self._cursors: Counter[str] = Counter()
         self._interactions: list[str] = []
         self._tools: list[str] = []
@@ -62,13 +63,16 @@ class Session:
                 raise
 
     def _claim(self, request: CanonicalRequest) -> StoredResponse | None:
+        # As it is first: a value that only now is known as a key may have been recorded plainly.
+        # Rules last: they are dear.
         known = request.redacted(self._literal.json)
-        answer = self._serve(known)
+        answer = self._serve(request)
+        if answer is None and known is not request:
+            answer = self._serve(known)
         if answer is not None:
             return answer
-        # Rules are dear: they run only when known values alone found nothing.
-        clean = known.redacted(self._tape.redactor.json)
-        if clean.digest != known.digest:
+        clean = known.redacted(self.redactor.json)
+        if clean is not known:
             answer = self._serve(clean)
         if answer is None and not self.recording:
             raise self.miss(self._explain(clean))
@@ -99,7 +103,7 @@ class Session:
             InfrastructureError: it could not be written.
         """
         with self._tape.lock:
-            clean = request.redacted(self._tape.redactor.json)
+            clean = request.redacted(self.redactor.json)
             try:
                 name = self._tape.add_interaction(
                     clean,
@@ -143,7 +147,7 @@ class Session:
         self, transcript_digest: str, tests_digest: str, verdict: Verdict
     ) -> Verdict:
         """Record the verifier's word; gives it back as recorded, without secrets."""
-        clean = Verdict.model_validate(self._tape.redactor.json(verdict.model_dump(mode="json")))
+        clean = Verdict.model_validate(self.redactor.json(verdict.model_dump(mode="json")))
         with self._tape.lock:
             self._verdicts.append(
                 self._tape.add_verdict(transcript_digest, tests_digest, clean, variant=self.variant)
@@ -194,7 +198,10 @@ class Session:
     def explain_tool(self, key: ToolKey) -> Miss:
         """Why a tool call has no recorded result, in words."""
         hint = f"\nTo record from here on: {self._record_hint}" if self._record_hint else ""
-        text = f"{self._where} has no recorded result of the tool call {key.name}({key.arguments})."
+        arguments = canonical_json(key.arguments).decode()
+        if len(arguments) > _MAX_ARGUMENTS_CHARS:
+            arguments = arguments[:_MAX_ARGUMENTS_CHARS] + "…"
+        text = f"{self._where} has no recorded result of the tool call {key.name} {arguments}."
         return Miss(f"tool {key.name}", text + hint)
 
     def _explain(self, request: CanonicalRequest) -> Miss:

@@ -59,7 +59,7 @@ class Store:
             CassetteError: the file cannot be trusted, or somebody else is recording it.
         """
         partial = path.with_name(path.name + ".partial")
-        unfinished = partial.exists()
+        unfinished = partial.exists() and partial.stat().st_size > 0
         recording = mode != "none" and not (mode == "once" and path.exists() and not unfinished)
         with ExitStack() as opened:
 
@@ -78,6 +78,8 @@ class Store:
                     tape = Tape(None, cell, redactor)
             elif mode != "all" and path.exists() and not unfinished:
                 tape = load(Journal.open_for_writing(path))
+                # Left by a process that was killed before it recorded anything.
+                partial.unlink(missing_ok=True)
             else:
                 # The old file is locked and checked first: nothing is paid for and then lost.
                 old = load(Journal.open_for_writing(path)) if path.exists() else None
@@ -90,8 +92,10 @@ class Store:
 
     def session(self, variant: str) -> Session:
         """Begin a trial of a variant."""
-        exists = self._tape.journal is not None
-        where = f"{self.path}" if exists else f"{self.path} does not exist and"
+        where = f"{self.path}"
+        if self._tape.journal is None:
+            beside = "; an unfinished recording is beside it" if self._has_partial() else ""
+            where += f" (no such file{beside})"
         return Session(
             self._tape,
             variant,
@@ -99,6 +103,9 @@ class Store:
             where=where,
             record_hint=self._record_hint,
         )
+
+    def _has_partial(self) -> bool:
+        return self.path.with_name(self.path.name + ".partial").exists()
 
     def close(self, *, finished: bool = True) -> None:
         """Give the file up; a finished recording takes its place.

@@ -14,9 +14,8 @@ from harness.cassette.format import (
     TrialLine,
     VerdictLine,
 )
-from harness.cassette.index import Index
+from harness.cassette.index import NO_HEADER, Index
 from harness.cassette.journal import Journal
-from harness.errors import CassetteError
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +93,9 @@ def _view(journal: Journal) -> CassetteView:
         line = journal.parse(place, raw)
         problem = index.add(line, place)
         if index.header is None:
-            problem = "not a cassette: the first line is no header"
+            problem = NO_HEADER
         if problem is not None:
-            raise CassetteError(f"{journal.path}:{place.number}: {problem}")
+            raise journal.untrusted(place.number, problem)
         match line:
             case InteractionLine():
                 interactions[line.id] = line
@@ -107,7 +106,7 @@ def _view(journal: Journal) -> CassetteView:
             case VerdictLine():
                 verdicts[line.id] = line
     if index.header is None:
-        raise CassetteError(f"{journal.path}:1: not a cassette: the file holds no line")
+        raise journal.untrusted(1, NO_HEADER)
     return CassetteView(
         path=journal.path,
         size_bytes=size,

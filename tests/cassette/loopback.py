@@ -149,4 +149,4 @@ def ask_anthropic(port: int, *messages: dict[str, Any], retries: int = 0, **more
     with anthropic.Anthropic(api_key="unused", base_url=url, max_retries=retries) as client:
         block = client.messages.create(**arguments).content[0]
     assert block.type == "text"
-    return block.text
+    return str(block.text)

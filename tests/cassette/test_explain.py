@@ -116,7 +116,7 @@ def test_a_repetition_says_so(path: Path):
 def test_without_any_recording_it_names_file_and_way_to_record(tmp_path: Path):
     found = miss(tmp_path / "0.jsonl", request("hi"))
     assert found.cause == "nothing recorded"
-    assert f"{tmp_path / '0.jsonl'} does not exist" in found.text
+    assert f"{tmp_path / '0.jsonl'} (no such file)" in found.text
     assert found.text.endswith(f"To record from here on: {HINT}")
 
 

@@ -15,7 +15,7 @@ from harness.cassette.tool_results import RecordedTools
 from harness.protocols import ToolInvocation, ToolOutcome
 from harness.schema.messages import ToolSpec
 from harness.schema.results import Verdict
-from tests.cassette.cells import open_store
+from tests.cassette.cells import ask, open_store
 from tests.cassette.loopback import DIALECTS, ask_openai, upstream, user
 
 SECRET = 'pl"än\\ted/key+1'
@@ -175,3 +175,21 @@ def test_a_miss_does_not_show_a_secret(tmp_path: Path):
         with use(session, DIALECTS), pytest.raises(Exception, match=r"\[redacted\]"):
             ask_openai(1, user(f"hello {SECRET}"))
     assert SECRET not in session.misses[0].text
+
+
+def test_a_value_that_became_a_key_after_recording_is_still_found(tmp_path: Path):
+    path = tmp_path / "0.jsonl"
+    with open_store(path, "new_episodes") as store:
+        ask(store.session("a"), "the word is swordfish", live="x")
+    with open_store(path, secrets={"A_API_KEY": "swordfish"}) as store:
+        assert ask(store.session("a"), "the word is swordfish", live="never") == "x"
+
+
+def test_a_key_deep_in_nested_json_is_found():
+    value: Any = [json.dumps(json.dumps(SECRET))]
+    clean = Redactor({"A_API_KEY": SECRET}, rules=False).json(value)
+    assert clean == [json.dumps(json.dumps(PLACEHOLDER))]
+
+
+def test_a_secret_that_is_part_of_the_placeholder_changes_nothing():
+    assert Redactor({"A_API_KEY": "redacted"}).text("[redacted]") == "[redacted]"

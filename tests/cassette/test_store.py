@@ -77,7 +77,7 @@ def test_an_interaction_stores_only_what_it_adds(path: Path):
 
 
 def test_none_makes_no_file(path: Path):
-    with open_store(path) as store, pytest.raises(ReplayMissError, match="does not exist"):
+    with open_store(path) as store, pytest.raises(ReplayMissError, match="no such file"):
         ask(store.session("a"), "go", live="never")
     assert list(path.parent.iterdir()) == []
 
@@ -102,7 +102,10 @@ def test_a_new_recording_stands_beside_until_it_is_finished(path: Path):
     with open_store(path, "new_episodes") as store:
         ask(store.session("a"), "go", live="x")
         assert not path.exists()
-        with open_store(path) as reader, pytest.raises(ReplayMissError, match="does not exist"):
+        with (
+            open_store(path) as reader,
+            pytest.raises(ReplayMissError, match="unfinished recording"),
+        ):
             ask(reader.session("a"), "go", live="never")
     assert [entry.name for entry in path.parent.iterdir()] == ["0.jsonl"]
 
@@ -198,6 +201,13 @@ def test_a_killed_recording_is_finished_without_recording_again(path: Path):
             assert (session.served, session.recorded) == (2, 1)
             session.finish()
     assert (replay(path, "a"), replay(path, "c")) == ("a", "old c")
+    assert [entry.name for entry in path.parent.iterdir()] == ["0.jsonl"]
+
+
+def test_an_empty_recording_left_behind_hides_nothing(path: Path):
+    record(path, "new_episodes", "x", "a")
+    path.with_name("0.jsonl.partial").touch()
+    assert record(path, "new_episodes", "y", "a") == {"a": "x a"}
     assert [entry.name for entry in path.parent.iterdir()] == ["0.jsonl"]
 
 
