@@ -51,14 +51,16 @@ def main() -> None:
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
     Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
-    ready, tell_ready = os.pipe()
+    reported, report = os.pipe()
     first = os.fork()
     if first == 0:
+        os.close(report)
         _die_with_parent()
-        os.write(tell_ready, b".")
-        _be_first(view, status_fd)
-    os.read(ready, 1)
+        if os.read(reported, 1):
+            _be_first(view, status_fd)
+        os._exit(1)
     os.write(status_fd, json.dumps({"child-pid": first}).encode() + b"\n")
+    os.write(report, b".")
     os.close(status_fd)
     os.waitpid(first, 0)
 

@@ -57,7 +57,7 @@ def test_a_single_file_can_be_mounted(sandbox: Sandbox, tmp_path: Path):
 def test_files_of_the_host_are_not_there(box: Box, tmp_path: Path):
     secret = tmp_path / "secret.txt"
     secret.write_text("secret")
-    places = [str(secret), str(Path.home()), "/home", "/etc/shadow", "/var", "/sys", "/mnt"]
+    places = [str(secret), "/home", "/etc/shadow", "/var", "/sys", "/mnt"]
     result = box.bash(f"for place in {' '.join(places)}; do ls -d $place; done")
     assert result.output.count("No such file or directory") == len(places)
     assert "secret" not in box.bash("cat /proc/*/cmdline /proc/*/environ").output
