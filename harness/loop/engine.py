@@ -25,6 +25,7 @@ TRUNCATED = (
     "Your answer was cut at its length limit and none of its tool calls were run. "
     "Answer again, shorter."
 )
+REJECTED = "Validation failed: {complaint}\nCorrect it and call `{name}` again."
 LIMITS = (
     TerminationReason.MAX_ITERATIONS,
     TerminationReason.BUDGET_EXCEEDED,
@@ -281,12 +282,14 @@ class _Run:
             self.events.emit("validation_failed" if verdict else "validation_passed", **verdict)
         if complaint is not None:
             self.validation_failures.append(complaint)
-            self._reject(candidate, f"Validation failed: {complaint}")
+            self._reject(candidate, complaint)
         elif candidate.turn is not None:
             self.transcript.add_results(candidate.turn.results)
         return Ending(TerminationReason.COMPLETED) if complaint is None else None
 
-    def _reject(self, candidate: Candidate, text: str) -> None:
+    def _reject(self, candidate: Candidate, complaint: str) -> None:
+        assert self.loop.output is not None
+        text = REJECTED.format(complaint=complaint, name=self.loop.output.tool.name)
         if candidate.turn is None:
             self.transcript.add_user(text)
         else:

@@ -166,12 +166,9 @@ def _example(schema: Json) -> Json:
             return {}
         case "array":
             return [_example(schema.get("items"))]
-        case "integer":
-            return 0
-        case "number":
-            return 0.0
-        case "boolean":
-            return True
+        case "integer" | "number" | "boolean" as plain:
+            # A number here would be copied as the answer.
+            return f"<{plain}>"
     description = schema.get("description")
     return description if isinstance(description, str) else "..."
 

@@ -34,7 +34,7 @@ def test_a_failed_validation_is_the_error_result_of_the_output_call() -> None:
     second = provider.requests[1].messages
     assert roles(second) == ["user", "assistant", "user"]
     assert [(block.call_id, block.is_error, block.content) for block in last_results(second)] == [
-        ("o1", True, "Validation failed: result is too short")
+        ("o1", True, "Validation failed: result is too short\nCorrect it and call `output` again.")
     ]
     assert len(second[-1].content) == 1, "no further text is added"
     assert (trajectory.attempts, trajectory.iterations) == (2, 2)
@@ -171,7 +171,7 @@ def test_a_text_that_is_accepted_is_validated_like_an_output() -> None:
     )
     assert trajectory.output == {"result": "long enough"}
     assert provider.requests[1].messages[-1].content == (
-        Text(text="Validation failed: result is too short"),
+        Text(text="Validation failed: result is too short\nCorrect it and call `output` again."),
     )
 
 
