@@ -180,7 +180,7 @@ class _Run:
             return turn
         message = Message(role="assistant", content=turn.content)
         calls = message.tool_calls
-        if message.text or not calls:
+        if message.text:
             self.final_text = message.text
         self.truncated = turn.stop is StopReason.MAX_TOKENS and not calls
         if turn.stop is StopReason.REFUSAL:
@@ -243,8 +243,6 @@ class _Run:
 
     def _decide(self, turn: AnsweredTurn) -> Ending | Candidate | None:
         """What the answered calls of a turn lead to."""
-        if self._is_cancelled:
-            return self._cancelled()
         if turn.ending is not None:
             return turn.ending
         handed_in = turn.submitted if self.config.reflection else turn.draft is not None

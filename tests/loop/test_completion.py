@@ -118,6 +118,12 @@ def test_a_cut_turn_of_calls_alone_is_left_out() -> None:
     assert [block.type for block in messages[-1].content] == ["tool_result", "text"]
 
 
+def test_an_output_in_a_cut_turn_that_runs_is_no_cut_text() -> None:
+    cut = turn(calls=[call("o1", "output", result="x")], stop=StopReason.MAX_TOKENS)
+    trajectory, _ = run([cut], output=output(), on_truncation="execute")
+    assert (trajectory.termination_reason, trajectory.truncated) == (Reason.COMPLETED, False)
+
+
 @pytest.mark.parametrize("on_truncation", ["fail", "execute"])
 def test_a_cut_turn_with_calls_may_fail_or_run(on_truncation: str) -> None:
     cut = turn(calls=[call("l1", "look")], stop=StopReason.MAX_TOKENS)
@@ -125,6 +131,7 @@ def test_a_cut_turn_with_calls_may_fail_or_run(on_truncation: str) -> None:
     ran = on_truncation == "execute"
     assert trajectory.termination_reason is (Reason.COMPLETED if ran else Reason.TRUNCATED)
     assert trajectory.tools_executed == (("look",) if ran else ())
+    assert not trajectory.truncated, "the flag is about a text"
 
 
 def test_a_refusal_ends_the_run_and_its_calls_are_answered_unrun() -> None:
