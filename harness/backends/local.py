@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -35,7 +38,10 @@ class LocalBackend:
             return
         # spawn: a forked child would inherit threads and locks of the SDKs in a broken state.
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(self.jobs, len(items)), mp_context=context)
+        others = multiprocessing.active_children()
+        pool = ProcessPoolExecutor(
+            min(self.jobs, len(items)), mp_context=context, initializer=_begin_worker
+        )
         try:
             futures = [pool.submit(_collect, function, item) for item in items]
             for future in as_completed(futures):
@@ -45,8 +51,26 @@ class LocalBackend:
                 "a worker process died; what was finished is in the run log: run again, "
                 "with --jobs 1 if it happens again"
             ) from error
+        except (KeyboardInterrupt, GeneratorExit):
+            for worker in multiprocessing.active_children():
+                if worker not in others:
+                    worker.terminate()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin_worker() -> None:
+    """An interrupt is the parent's to handle; a parent that is gone takes its workers along."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _collect(function: Callable[[Item], Iterable[Result]], item: Item) -> list[Result]:

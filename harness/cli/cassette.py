@@ -155,15 +155,24 @@ def _interaction(entry: InteractionView) -> Iterator[str]:
 
 def _content(message: JsonObject) -> str:
     content = message.get("content", message)
-    return content if isinstance(content, str) else _compact(content)
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(map(_block, content))
+    return _compact(content)
+
+
+def _block(block: Json) -> str:
+    """Plain text as it is; any other block as JSON."""
+    if isinstance(block, dict) and block.keys() == {"type", "text"}:
+        return str(block["text"])
+    return _compact(block)
 
 
 def _answer(endpoint: str, response: StoredResponse) -> str:
     """The answer in neutral terms, where its dialect is known."""
     body = response.body
-    dialect = next(
-        (d for d in (v.dialect() for v in VENDORS.values()) if endpoint.endswith(d.endpoint)), None
-    )
+    dialect = next((d for d in (v.dialect() for v in VENDORS.values()) if d.name == endpoint), None)
     if dialect is None or not isinstance(body, dict) or response.status != 200:
         return f"status {response.status}: {_compact(body)}"
     try:

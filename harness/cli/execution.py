@@ -11,18 +11,17 @@ from harness.cli.options import api_keys, environment
 from harness.cli.run_folder import REPORTS
 from harness.cli.terminal import Terminal
 from harness.errors import BadInputError
-from harness.loader.reading import known
 from harness.loader.suite import load_suite
 from harness.providers.catalog import VENDORS
 from harness.runner.cell import CellJob, run_cell
 from harness.runner.log import RunLog
-from harness.runner.plan import Cell, TrialSpec, plan
+from harness.runner.plan import Cell, TrialSpec, plan, suite_folder
 from harness.runner.start import start_run
 from harness.runner.trial import TrialSettings, open_cassette
 from harness.schema.results import RecordMode, ToolsMode, TrialRecord
 from harness.schema.suite import Suite
 
-SUITES = Path("suites")
+CASSETTES = Path("cassettes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Selection:
     tasks: tuple[str, ...] = ()
     repeats: int | None = None
     overrides: tuple[str, ...] = ()
-    cassettes: Path = Path("cassettes")
+    cassettes: Path = CASSETTES
     jobs: int | None = None
     out: Path | None = None
 
@@ -56,22 +55,6 @@ class Planned:
     def specs(self) -> list[TrialSpec]:
         """Every trial."""
         return [spec for cell in self.cells for spec in cell.specs]
-
-
-def suite_folder(argument: str) -> Path:
-    """The folder of a suite that is named by path, or by name under suites/.
-
-    Raises:
-        BadInputError: there is none.
-    """
-    for folder in (Path(argument), SUITES / argument):
-        if folder.is_dir():
-            return folder
-    names = [path.parent.name for path in SUITES.glob("*/suite.toml")]
-    raise BadInputError(
-        f"{argument!r} is neither a suite's folder nor a name under {SUITES}/; "
-        f"{known(names, argument)}"
-    )
 
 
 def plan_suite(
@@ -100,6 +83,7 @@ def plan_suite(
         record_mode=record_mode,
         tools=tools,
         suite_argument=argument,
+        record_options=_record_options(selection),
         api_keys={name: variables[name] for name in keys if variables.get(name)},
         secrets=api_keys(variables),
     )
@@ -109,6 +93,14 @@ def plan_suite(
     else:
         _check_keys(planned)
     return planned
+
+
+def _record_options(selection: Selection) -> tuple[str, ...]:
+    """What a command that records a miss must have in common with this one."""
+    options = [part for text in selection.overrides for part in ("--set", text)]
+    if selection.cassettes != CASSETTES:
+        options += ["--cassettes", str(selection.cassettes)]
+    return tuple(options)
 
 
 def _check_cassettes(planned: Planned) -> None:

@@ -34,7 +34,7 @@ class VariantForecast(Record):
     live_trials: int
     """Trials that would call a live model."""
     misses: int
-    """Trials that would miss: not recorded, and not to be recorded."""
+    """Trials that are neither recorded nor to be recorded: likely misses."""
 
 
 class Forecast(Record):
@@ -149,7 +149,7 @@ def _variant(trials: Sequence[_Trial]) -> VariantForecast:
 
 def forecast_lines(found: Forecast) -> list[str]:
     """The forecast as a table, and what it comes to."""
-    heading = ["task", "variant", "trials", "recorded", "calls recorded", "live", "misses"]
+    heading = ["task", "variant", "trials", "recorded", "calls recorded", "live", "not recorded"]
     rows = [
         [row.task, row.variant, *map(numbers.count, counts)]
         for row in found.variants
@@ -157,16 +157,31 @@ def forecast_lines(found: Forecast) -> list[str]:
             (row.trials, row.recorded_trials, row.recorded_calls, row.live_trials, row.misses)
         ]
     ]
-    calls = "an unknown number of" if found.live_calls is None else f"about {found.live_calls:,}"
-    cost = "unknown" if found.cost_usd is None else f"about {numbers.dollars(found.cost_usd)}"
-    if not found.live_trials:
-        calls, cost = "no", "nothing"
     return [
         *table([heading, *rows], right=range(2, 7)),
         "",
         f"{found.suite}: {numbers.plural(found.trials, 'trial')}, "
-        f"{numbers.plural(found.recorded_calls, 'recorded model call')}; "
-        f"{numbers.plural(found.live_trials, 'trial')} would make {calls} live calls, "
-        f"cost: {cost}; {numbers.plural(found.misses, 'trial')} would miss.",
+        f"{numbers.plural(found.recorded_calls, 'recorded model call')}.",
+        _live(found),
+        *_misses(found),
         "Nothing was run.",
+    ]
+
+
+def _live(found: Forecast) -> str:
+    if not found.live_trials:
+        return "No live calls."
+    calls = "an unknown number of" if found.live_calls is None else f"about {found.live_calls:,}"
+    cost = "unknown" if found.cost_usd is None else f"about {numbers.dollars(found.cost_usd)}"
+    trials = numbers.plural(found.live_trials, "trial")
+    return f"{trials} would make {calls} live calls; estimated cost: {cost}."
+
+
+def _misses(found: Forecast) -> list[str]:
+    if not found.misses:
+        return []
+    trials = numbers.plural(found.misses, "trial")
+    return [
+        f"{trials} without a finished recording of this version of the task: to be expected as "
+        "misses; --record-mode new_episodes records them."
     ]

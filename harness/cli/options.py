@@ -19,15 +19,13 @@ MIN_SECRET_CHARS = 8
 """Shorter values of key variables are no keys, and would redact half a text."""
 
 
-def make_command(
-    name: str, *, example: str, **settings: Any
-) -> Callable[[Callable[..., int]], click.Command]:
+def make_command(name: str, *, example: str) -> Callable[[Callable[..., int]], click.Command]:
     """Make a command: its function takes the terminal first and returns the exit code."""
 
     def make(function: Callable[..., int]) -> click.Command:
-        @click.pass_obj
         @wraps(function)
-        def run(terminal: Terminal, /, *arguments: Any, **values: Any) -> int:
+        def run(*arguments: Any, **values: Any) -> int:
+            terminal = click.get_current_context().ensure_object(Terminal)
             terminal.json = values.pop("as_json")
             terminal.quiet = values.pop("quiet")
             terminal.verbosity = values.pop("verbose")
@@ -39,7 +37,7 @@ def make_command(
         )
         run = click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")(run)
         run = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(run)
-        made: click.Command = click.command(name, epilog=f"Example: {example}", **settings)(run)
+        made: click.Command = click.command(name, epilog=f"Example: {example}")(run)
         return made
 
     return make

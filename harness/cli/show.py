@@ -19,6 +19,8 @@ from harness.schema.results import TrialRecord
 from harness.schema.trajectory import Trajectory
 
 _INDENT = "    "
+_SCORES = ("reward", "validation")
+"""The others repeat what the facts say."""
 
 
 @make_command("show", example="harness show last contact-card/baseline/0")
@@ -62,8 +64,9 @@ def _lines(trial: TrialRecord, trajectory: Trajectory | None) -> Iterator[str]:
     for fact in facts(trial, trajectory):
         yield f"  {fact.label}: {fact.value}"
     for score in scores(trial):
-        if score.explanation:
-            yield f"  Score {score.label}: {score.value} ({score.explanation})"
+        if score.label in _SCORES:
+            why = f" ({score.explanation})" if score.explanation else ""
+            yield f"  {score.label.capitalize()}: {score.value}{why}"
     if trial.error:
         yield ""
         yield from trial.error.splitlines()

@@ -140,7 +140,7 @@ def _across(
 
 
 def _passed(group: Group) -> str:
-    return f"{group.passed}/{group.judged}"
+    return f"{group.passed}/{group.judged}" if group.judged else numbers.ABSENT
 
 
 def _count_of(reason: TerminationReason) -> Callable[[Group], str]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from harness.errors import BadInputError
+from harness.loader.reading import known
 from harness.loader.suite import applies, resolve_model
 from harness.schema.suite import ModelConfig, Suite, Task, Variant
+
+SUITES = Path("suites")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,22 @@ class Cell:
     task: Task
     repeat: int
     specs: tuple[TrialSpec, ...]
+
+
+def suite_folder(argument: str) -> Path:
+    """The folder of a suite that is named by path, or by name under suites/.
+
+    Raises:
+        BadInputError: there is none.
+    """
+    for folder in (Path(argument), SUITES / argument):
+        if folder.is_dir():
+            return folder
+    names = [path.parent.name for path in SUITES.glob("*/suite.toml")]
+    raise BadInputError(
+        f"{argument!r} is neither a suite's folder nor a name under {SUITES}/; "
+        f"{known(names, argument)}"
+    )
 
 
 def plan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -58,6 +59,8 @@ class TrialSettings:
     tools: ToolsMode = "replay"
     suite_argument: str = "SUITE"
     """The suite as the user named it, for the commands that messages suggest."""
+    record_options: tuple[str, ...] = ()
+    """Further options that such a command needs."""
     api_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Key variable -> key, for live calls."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -70,6 +73,7 @@ class Trial:
 
     record: TrialRecord
     trajectory: Trajectory
+    verdict: Verdict | None
 
 
 def cassette_file(cell: Cell) -> Path:
@@ -88,9 +92,12 @@ def open_cassette(cell: Cell, settings: TrialSettings) -> Store:
         settings.record_mode,
         cell=tape.Cell(cell.suite, cell.task.name, cell.repeat, cell.task.digest),
         redactor=Redactor(settings.secrets),
-        record_hint=(
-            f"harness run {settings.suite_argument} --task {cell.task.name} "
-            "--record-mode new_episodes --allow-live"
+        record_hint=shlex.join(
+            (
+                *("harness", "run", settings.suite_argument, "--task", cell.task.name),
+                *settings.record_options,
+                *("--record-mode", "new_episodes", "--allow-live"),
+            )
         ),
     )
 
@@ -122,7 +129,7 @@ def run_trial(spec: TrialSpec, store: Store, settings: TrialSettings) -> Trial:
     finally:
         workspace.close()
     duration_s = round(time.monotonic() - started, 6)
-    return Trial(_record(spec, trajectory, verdict, session, duration_s), trajectory)
+    return Trial(_record(spec, trajectory, verdict, session, duration_s), trajectory, verdict)
 
 
 def _live_client(model: ModelConfig, settings: TrialSettings) -> Provider:
