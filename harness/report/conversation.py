@@ -186,11 +186,13 @@ class _Wording:
     def __init__(self, trajectory: Trajectory) -> None:
         self.questions = _said(trajectory, "confirmation_asked", "prompt")
         self.reminders = _said(trajectory, "nudged", "text")
-        self.rejections = {f"Validation failed: {why}" for why in trajectory.validation_failures}
+        self.rejections = tuple(
+            f"Validation failed: {why}" for why in trajectory.validation_failures
+        )
 
     def speech(self, text: str) -> Speech:
         """What kind of user text this is."""
-        if text in self.rejections:
+        if text.startswith(self.rejections):
             return "rejection"
         if text in self.questions:
             return "question"
@@ -200,7 +202,7 @@ class _Wording:
         """A result, its kind told."""
         if not result.is_error:
             return ResultView(result.name, "result", "Result", passage(result.content))
-        if result.content in self.rejections:
+        if result.content.startswith(self.rejections):
             return ResultView(result.name, "rejection", "Rejected", passage(result.content))
         return ResultView(result.name, "error", "Error", passage(result.content))
 

@@ -88,6 +88,9 @@ _STATISTICS: tuple[tuple[str, str, str], ...] = (
      "were equal. Paired by task, so repeats of one task do not count as independent."),
     ("adjusted_p", "Adjusted p", "p corrected for testing several metrics at once (Holm). A "
      "difference is called clear at 0.05 or less."),
+    ("test", "Test", "How p is found. Sign-flip permutation, exact McNemar: how many of all ways "
+     "to swap the two variants within tasks give a difference this large. Wilcoxon signed-rank "
+     "(Pratt): the same on ranks of the differences, tasks without one included."),
     ("minimum_detectable", "Detectable", "The smallest difference in pass rate that so many tasks "
      "would show four times in five. Smaller ones would often be missed."),
     ("better", "▲ better, ▼ worse", "A clear difference in a metric where one direction is "
@@ -112,7 +115,7 @@ def glossary(
         compared: whether there is a comparison.
         used: keys of words that only some pages use, of those that this one does.
     """
-    rare = {"cost_usd", "confirmed", "mixed", "reward", "validation"} - set(used)
+    rare = {"confirmed", "mixed", "reward"} - set(used)
     words = tuple(Term(*entry) for entry in _WORDS if entry[0] not in rare)
     statistics = tuple(Term(*entry) for entry in _STATISTICS) if compared else ()
     found = {trial.termination_reason for trial in trials}

@@ -72,7 +72,7 @@ def run_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]
         Fact("Trials", _of(len(trials), run.planned_trials), "trial"),
         Fact(
             "Model calls",
-            f"{numbers.count(calls)}: {numbers.count(served)} from the cassette,"
+            f"{numbers.count(calls)} in all: {numbers.count(served)} from the cassette,"
             f" {numbers.count(recorded)} live"
             + (f", {numbers.count(unanswered)} without an answer" if unanswered > 0 else ""),
             "model_calls",
@@ -125,7 +125,12 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
         ),
     ]
     if absent > 0:
-        title = f"{_of(absent, run.planned_trials)} planned trials are not in the log"
+        planned = numbers.plural(run.planned_trials, "planned trial")
+        title = (
+            f"{numbers.count(absent)} of {planned} {'is' if absent == 1 else 'are'} not in the log"
+        )
+        if not trials:
+            title = f"None of the {planned} is in the log"
         found.append(Notice(title, "The run was interrupted, or is still going on.", (), 0))
     return tuple(notice for notice in found if notice is not None)
 

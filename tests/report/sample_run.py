@@ -47,7 +47,7 @@ TASKS_WITH_OUTPUT = {
 TASKS_WITH_TEXT = {
     "clean-names": "Bring the names in `names.csv` into the form `Last, First`.",
     "fix-average": "`average.py` prints a wrong average. Correct it and say what was wrong.",
-    "missing-prices": "Which products in `products.csv` have no price?\nIf there is no such file, say so.",
+    "missing-prices": "Which products in `products.csv` have no price? If it is missing, say so.",
     "new-release": "Set the version to 2.1.0 in every file that names the old one.",
     "rename-photos": "Rename the photos to their date, as in `2024-05-01.jpg`.",
     "sum-sales": "Write the sum of each region's sales into `sums.txt`.",
