@@ -86,6 +86,11 @@ VARIANTS = (
 
 VARIANT_NAMES = tuple(variant.name for variant in VARIANTS)
 
+MISSED = ("meeting-slot", "skills", 1)
+BROKEN = ("new-release", "baseline", 2)
+UNJUDGED = ("log-levels", "skills", 2)
+MIXED = ("sum-sales", "skills", 0)
+
 MISS = """\
 no recorded answer to model call 3
 nearest recorded request: 4 of 5 messages are the same; the first difference is in message 5
@@ -149,13 +154,8 @@ def sample_run(
     variants: Sequence[str] = VARIANT_NAMES,
     repeats: int = 3,
     seed: int = 7,
-    flawless: bool = False,
 ) -> SampleRun:
-    """A run of 12 tasks, 4 variants and 3 repeats, or less.
-
-    Args:
-        flawless: without the miss, the broken machine and the changed model that runs may have.
-    """
+    """A run of 12 tasks, 4 variants and 3 repeats, or less."""
     chosen = tuple(variant for variant in VARIANTS if variant.name in variants)
     trials, trajectories = [], {}
     for task in tasks:
@@ -165,8 +165,8 @@ def sample_run(
             for repeat in range(repeats):
                 # A generator of its own keeps a trial the same whatever else is in the run.
                 rng = random.Random(f"{seed}/{task}/{variant.name}/{repeat}")
-                trajectory = run_loop(task, variant, repeat, rng, flawless)
-                record = record_of(task, variant, repeat, trajectory, rng, flawless)
+                trajectory = run_loop(task, variant, repeat, rng)
+                record = record_of(task, variant, repeat, trajectory, rng)
                 trials.append(record)
                 trajectories[record.trial_id] = trajectory
     run = RunRecord(
@@ -189,15 +189,13 @@ def sample_run(
     return SampleRun(run, tuple(trials), trajectories)
 
 
-def run_loop(
-    task: str, variant: Variant, repeat: int, rng: random.Random, flawless: bool
-) -> Trajectory:
+def run_loop(task: str, variant: Variant, repeat: int, rng: random.Random) -> Trajectory:
     has_output = task in TASKS_WITH_OUTPUT
     script = Script(task, variant, rng)
     breaks: Exception | None = None
-    if not flawless and (task, variant.name, repeat) == ("meeting-slot", "skills", 1):
+    if (task, variant.name, repeat) == MISSED:
         breaks = ReplayMissError(MISS)
-    if not flawless and (task, variant.name, repeat) == ("new-release", "baseline", 2):
+    if (task, variant.name, repeat) == BROKEN:
         breaks = InfrastructureError("the sandbox could not be set up: no space left on device")
     loop = Loop(
         Scripted(script.turns(breaks)),
@@ -288,14 +286,14 @@ def record_of(
     repeat: int,
     trajectory: Trajectory,
     rng: random.Random,
-    flawless: bool,
 ) -> TrialRecord:
     scored = trajectory.termination_reason not in UNSCORED
     easy = {"clean-names": 0.9, "contact-card": 0.8, "rename-photos": 0.1, "stock-order": 0.0}
     chance = easy.get(task, 0.35) + 0.25 * (variant.name != "baseline")
     passed = trajectory.termination_reason == "completed" and rng.random() < chance
-    verdict = Verdict(rewards={"reward": float(passed)}) if scored else None
-    mixed = not flawless and (task, variant.name, repeat) == ("sum-sales", "skills", 0)
+    judged = scored and (task, variant.name, repeat) != UNJUDGED
+    verdict = Verdict(rewards={"reward": float(passed)}) if judged else None
+    mixed = (task, variant.name, repeat) == MIXED
     return TrialRecord(
         trial_id=f"{task}/{variant.name}/{repeat}",
         suite="basics",
@@ -303,7 +301,7 @@ def record_of(
         variant=variant.name,
         repeat=repeat,
         termination_reason=trajectory.termination_reason,
-        outcome=("passed" if passed else "failed") if scored else None,
+        outcome=("passed" if passed else "failed") if judged else None,
         iterations=trajectory.iterations,
         attempts=trajectory.attempts,
         model_calls=trajectory.model_calls,

@@ -104,7 +104,8 @@ def test_every_cell_of_the_table(page, lines, sample):
             for mark, line in zip(marks, sorted(group, key=lambda x: x["repeat"]), strict=True):
                 said = mark.attributes["aria-label"]
                 assert label(line["termination_reason"]) in said
-                assert (line["outcome"] or "no result") in said
+                unscored = line["termination_reason"] in UNSCORED
+                assert ("no result" if unscored else line["outcome"] or "no verdict") in said
                 assert ("several models" in said) is line["mixed"]
 
 
@@ -144,7 +145,7 @@ def usable_pairs(lines: list[Line], candidate: str) -> list[tuple[Line, Line]]:
 
 
 VALUES = {
-    "pass_rate": lambda line: float(line["outcome"] == "passed"),
+    "pass_rate": lambda line: {"passed": 1.0, "failed": 0.0}.get(line["outcome"]),
     "iterations": lambda line: line["iterations"],
     "attempts": lambda line: line["attempts"],
     "tool_calls": lambda line: line["tool_calls_made"],
@@ -183,7 +184,8 @@ def test_every_metric_and_every_difference_per_task(page, lines, sample, candida
 def task_means(pairs: list[tuple[Line, Line]], value: Any) -> dict[str, tuple[float, float]]:
     tasks: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for one, other in pairs:
-        tasks[one["task"]].append((value(one), value(other)))
+        if value(one) is not None and value(other) is not None:
+            tasks[one["task"]].append((value(one), value(other)))
     return {
         task: (fmean(one for one, _ in members), fmean(other for _, other in members))
         for task, members in tasks.items()
@@ -276,12 +278,18 @@ def test_what_stands_apart_is_counted_before_the_verdicts(page, lines):
     notices = page.one("section", id="notices")
     unscored = [x["trial_id"] for x in lines if x["termination_reason"] in UNSCORED]
     mixed = [x["trial_id"] for x in lines if x["mixed"]]
-    assert (len(unscored), len(mixed)) == (2, 1)
+    unjudged = [
+        x["trial_id"]
+        for x in lines
+        if x["outcome"] is None and x["termination_reason"] not in UNSCORED
+    ]
+    assert (len(unscored), len(mixed), len(unjudged)) == (2, 1, 1)
+    assert "1 trial has no verdict" in notices.text
     assert "2 trials have no result" in notices.text
     assert "1 infrastructure error and 1 replay miss" in notices.text
     assert "1 trial was answered by several models" in notices.text
     linked = [link.attributes["href"] for link in notices.all("a")]
-    assert sorted(linked) == sorted(f"#trial/{name}" for name in unscored + mixed)
+    assert sorted(linked) == sorted(f"#trial/{name}" for name in unscored + mixed + unjudged)
 
 
 def test_what_was_run_adds_up(page, lines):
