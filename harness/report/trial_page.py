@@ -129,7 +129,7 @@ def scores(trial: TrialRecord) -> tuple[ScoreView, ...]:
     """Every score of the trial."""
     return tuple(
         ScoreView(
-            label=name.replace("_", " "),
+            label="cost" if name == "cost_usd" else name.replace("_", " "),
             term=name if name in SCORE_TERMS else "",
             value=score_value(name, score.value),
             explanation=score.explanation,

@@ -18,7 +18,7 @@ from harness.schema.loop_config import UNSCORED, Confirm, LoopConfig
 from harness.schema.messages import ModelTurn, ToolSpec, Usage
 from harness.schema.record import Json
 from harness.schema.results import RunRecord, TrialRecord, Verdict
-from harness.schema.suite import ModelConfig, Price, Task, Variant
+from harness.schema.suite import ModelConfig, OutputConfig, Price, Task, Variant
 from harness.schema.trajectory import Trajectory
 from harness.scorers.efficiency import cost_usd
 from harness.scorers.standard import score_trial
@@ -335,6 +335,7 @@ def sample_task(name: str) -> Task:
         instruction=INSTRUCTIONS[name],
         workdir=folder / "environment",
         tests=folder / "tests",
+        output=OutputConfig(schema={"type": "object"}) if name in TASKS_WITH_OUTPUT else None,
         digest=digest_of(name),
         tests_digest=digest_of(name),
     )
