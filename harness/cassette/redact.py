@@ -14,21 +14,24 @@ PLACEHOLDER = "[redacted]"
 
 MIN_SECRET_CHARS = 8
 
-_RULES = re.compile(
-    "|".join(
+# Looking for a fixed part first is a hundred times cheaper than running the patterns.
+_RULES = tuple(
+    (fixed_parts, re.compile(pattern))
+    for fixed_parts, pattern in (
+        (("sk-",), r"\bsk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}"),
+        (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
+        (("github_pat_",), r"\bgithub_pat_[A-Za-z0-9_]{22,}"),
+        (("glpat-",), r"\bglpat-[A-Za-z0-9_-]{20,}"),
+        (("hf_",), r"\bhf_[A-Za-z0-9]{30,}"),
+        (("AKIA", "ASIA"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+        (("AIza",), r"\bAIza[A-Za-z0-9_-]{35}"),
+        (("xox",), r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+        (("eyJ",), r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+        (("earer ",), r"(?<=[Bb]earer )[A-Za-z0-9._~+/-]{20,}=*"),
         (
-            r"\bsk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}",
-            r"\bgh[pousr]_[A-Za-z0-9]{30,}",
-            r"\bgithub_pat_[A-Za-z0-9_]{22,}",
-            r"\bglpat-[A-Za-z0-9_-]{20,}",
-            r"\bhf_[A-Za-z0-9]{30,}",
-            r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
-            r"\bAIza[A-Za-z0-9_-]{35}",
-            r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
-            r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
-            r"(?<=[Bb]earer )[A-Za-z0-9._~+/-]{20,}=*",
+            ("PRIVATE KEY-----",),
             r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
-        )
+        ),
     )
 )
 
@@ -45,7 +48,7 @@ class Redactor:
         self._literal = (
             re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
         )
-        self._rules = _RULES if rules else None
+        self._rules = _RULES if rules else ()
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Redactor:
@@ -66,7 +69,9 @@ class Redactor:
         """The text without secrets."""
         if self._literal is not None:
             text = self._literal.sub(PLACEHOLDER, text)
-        return text if self._rules is None else self._rules.sub(PLACEHOLDER, text)
+        for pattern in self._rules_for(text):
+            text = pattern.sub(PLACEHOLDER, text)
+        return text
 
     def data(self, data: bytes) -> bytes:
         """The bytes without secrets."""
@@ -76,7 +81,7 @@ class Redactor:
 
     def json(self, value: Json) -> Json:
         """The value without secrets, in keys too; the value itself if there are none."""
-        if self._literal is None and self._rules is None:
+        if self._literal is None and not self._rules:
             return value
         # One search over the whole value is far cheaper than one per string.
         if not self._finds(json.dumps(value, ensure_ascii=False)):
@@ -84,7 +89,16 @@ class Redactor:
         return self._walk(value)
 
     def _finds(self, text: str) -> bool:
-        return any(p is not None and p.search(text) for p in (self._literal, self._rules))
+        if self._literal is not None and self._literal.search(text):
+            return True
+        return any(pattern.search(text) for pattern in self._rules_for(text))
+
+    def _rules_for(self, text: str) -> list[re.Pattern[str]]:
+        return [
+            pattern
+            for fixed_parts, pattern in self._rules
+            if any(part in text for part in fixed_parts)
+        ]
 
     def _walk(self, value: Json) -> Json:
         if isinstance(value, str):
