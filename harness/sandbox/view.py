@@ -20,7 +20,7 @@ ETC_FILES: Mapping[str, str] = {
         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
     ),
 }
-"""Written here rather than bound: the host's own name its users and its network."""
+"""Made up: the host's own files name its users and its network."""
 
 PROC_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 """Their files check the user id alone, so that root without any capability could write them."""
@@ -28,9 +28,9 @@ PROC_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 # Only what programs under /usr need: the rest of /etc holds the host's secrets and settings.
-_ETC_FOLDERS = (
-    *("alternatives", "fonts", "java-17-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d"),
-    *("magic", "mime.types", "perl", "protocols", "python3", "python3.11", "services", "terminfo"),
+_ETC_NEEDED = (
+    *("alternatives", "fonts", "java-*", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "magic"),
+    *("mime.types", "perl", "protocols", "python3*", "services", "terminfo"),
 )
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _PYTHON = "/opt/python/bin/python3"
@@ -45,10 +45,10 @@ _START = ("/bin/sh", "-c", 'echo >&0 && read -r _ && exec "$@" < /dev/null', "sh
 
 def system_mounts() -> tuple[Mount, ...]:
     """The read-only system folders, and a Python where /usr has none."""
-    folders = [Path("/usr")]
-    folders += [Path("/", name) for name in _ROOT_FOLDERS]
-    folders += [Path("/etc", name) for name in _ETC_FOLDERS]
-    real = [path for path in folders if path.exists() and not path.is_symlink()]
+    paths = [Path("/usr"), *(Path("/", name) for name in _ROOT_FOLDERS)]
+    for pattern in _ETC_NEEDED:
+        paths += sorted(Path("/etc").glob(pattern))
+    real = [path for path in paths if path.exists() and not path.is_symlink()]
     mounts = [Mount(path.resolve(), str(path)) for path in real]
     if not _system_has_python():
         mounts.append(Mount(Path(sys.base_prefix).resolve(), sys.base_prefix))

@@ -7,6 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.protocols import Mount, ProcessResult, Sandbox
+from harness.sandbox.bubblewrap import Bubblewrap
+from harness.sandbox.unshare import Unshare
+
+SANDBOXES: dict[str, type[Bubblewrap] | type[Unshare]] = {
+    "bubblewrap": Bubblewrap,
+    "unshare": Unshare,
+}
 
 
 @dataclass(frozen=True)

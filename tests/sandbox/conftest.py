@@ -8,14 +8,7 @@ import pytest
 
 from harness.protocols import Mount, Sandbox
 from harness.sandbox import probe
-from harness.sandbox.bubblewrap import Bubblewrap
-from harness.sandbox.unshare import Unshare
-from tests.sandbox.box import Box
-
-SANDBOXES: dict[str, type[Bubblewrap] | type[Unshare]] = {
-    "bubblewrap": Bubblewrap,
-    "unshare": Unshare,
-}
+from tests.sandbox.box import SANDBOXES, Box
 
 
 @pytest.fixture(params=probe.KINDS)

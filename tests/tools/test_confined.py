@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -116,32 +117,37 @@ def test_whatever_opens_is_inside(folder: Path, parts: list[str], start: str):
     assert place.is_relative_to(folder.resolve())
 
 
-def test_swapping_a_folder_for_a_link_does_not_lead_outside(tmp_path: Path):
+SWAP = """
+import os, sys
+place, target = sys.argv[1:]
+os.symlink(target, "link")
+print(flush=True)
+while True:
+    os.rename(place, "aside")
+    os.rename("link", place)
+    os.rename(place, "link")
+    os.rename("aside", place)
+"""
+
+
+@pytest.mark.parametrize("swapped", ["folder", "folder/file"])
+def test_swapping_a_part_for_a_link_does_not_lead_outside(tmp_path: Path, swapped: str):
     outside, inside = tmp_path / "outside", tmp_path / "inside"
-    outside.mkdir()
-    (inside / "folder").mkdir(parents=True)
-    done = threading.Event()
-
-    def swap() -> None:
-        while not done.is_set():
-            (inside / "folder").rename(inside / "aside")
-            (inside / "folder").symlink_to(outside)
-            (inside / "folder").unlink()
-            (inside / "aside").rename(inside / "folder")
-
-    thread = threading.Thread(target=swap)
-    thread.start()
-    try:
-        for _ in range(3000):
+    for parent in (outside, inside):
+        (parent / "folder").mkdir(parents=True)
+        (parent / "folder" / "file").write_text("as it was")
+    command = [sys.executable, "-c", SWAP, swapped, str(outside / swapped)]
+    with subprocess.Popen(command, cwd=inside, stdout=subprocess.PIPE) as swapper:
+        assert swapper.stdout is not None
+        swapper.stdout.readline()
+        for _ in range(5000):
             try:
-                with open_below(inside, "folder/file", os.O_WRONLY | os.O_CREAT):
-                    pass
+                with open_below(inside, "folder/file", os.O_WRONLY) as fd:
+                    os.write(fd, b"x")
             except (OSError, PathRefusedError):
                 continue
-    finally:
-        done.set()
-        thread.join()
-    assert os.listdir(outside) == []
+        swapper.kill()
+    assert (outside / "folder" / "file").read_text() == "as it was"
 
 
 def test_no_file_stays_open(folder: Path):

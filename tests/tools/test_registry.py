@@ -91,7 +91,8 @@ def test_a_tool_that_times_out_is_abandoned_and_its_late_result_dropped():
     let_go, late = threading.Event(), threading.Event()
 
     def hang(arguments: JsonObject, timeout_s: float) -> Json:
-        let_go.wait()
+        # Comes to its end by itself, but late, if the registry should wait for it.
+        let_go.wait(timeout=8)
         late.set()
         return "late"
 
