@@ -95,17 +95,15 @@ def _run(arguments: list[str]) -> int:
     except click.ClickException as error:
         terminal.error(_usage(error))
         return BAD_INPUT
-    except BadInputError as error:
-        terminal.error(str(error))
-        return BAD_INPUT
-    except HarnessError as error:
-        terminal.error(str(error))
-        return UNDECIDED
     except (KeyboardInterrupt, click.Abort):
         terminal.error("interrupted")
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last resort: a user sees a line, not a traceback
-        return _unexpected(error, terminal)
+        if isinstance(error, OSError) and error.errno == errno.EPIPE:
+            # Who reads our output has seen enough; what is still buffered must not fail at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return FINE
+        return _failed(error, terminal)
 
 
 def _usage(error: click.ClickException) -> str:
@@ -114,13 +112,12 @@ def _usage(error: click.ClickException) -> str:
     return f"{message} See {context.command_path} --help" if context else message
 
 
-def _unexpected(error: Exception, terminal: Terminal) -> int:
-    if isinstance(error, OSError) and error.errno == errno.EPIPE:
-        # Who reads our output has seen enough. What is still buffered must not fail at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FINE
+def _failed(error: Exception, terminal: Terminal) -> int:
     if terminal.verbosity >= 2:
         traceback.print_exception(error, file=sys.stderr)
+    if isinstance(error, HarnessError):
+        terminal.error(str(error))
+        return BAD_INPUT if isinstance(error, BadInputError) else UNDECIDED
     what = " ".join(f"{type(error).__name__}: {error}".split())
     again = "" if terminal.verbosity >= 2 else "; -vv shows where"
     terminal.error(f"this is a defect in harness, please report it: {what}{again}")

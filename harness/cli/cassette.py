@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from harness.analysis.numbers import count, plural
-from harness.cassette.format import StoredResponse, ToolLine
+from harness.cassette.format import StoredResponse
 from harness.cassette.view import CassetteView, InteractionView, read
 from harness.cli import FINE
 from harness.cli.options import make_command
@@ -146,11 +146,20 @@ def _branch(view: CassetteView, name: str, depth: int) -> Iterator[str]:
 
 
 def _interaction(entry: InteractionView) -> Iterator[str]:
-    for message in entry.line.add:
+    said = list(entry.line.add)
+    if entry.parent is not None and said and said[0].get("role") == "assistant":
+        # The parent's answer, sent back.
+        said.pop(0)
+    for message in said:
         yield from _labelled(str(message.get("role", "request")), _content(message))
     yield from _labelled("answer", _answer(entry.endpoint, entry.line.response))
     for tool in entry.tools:
-        yield from _tool(tool)
+        yield from _labelled(
+            "ran", f"{tool.name}({_compact(tool.arguments)}): {tool.result.status}"
+        )
+        if not entry.children:
+            # Else it is in what the next request says.
+            yield from _labelled("result", tool.result.content)
 
 
 def _content(message: JsonObject) -> str:
@@ -189,11 +198,6 @@ def _answer(endpoint: str, response: StoredResponse) -> str:
             case _:
                 parts.append(_compact(block.model_dump(mode="json")))
     return "\n".join(parts)
-
-
-def _tool(tool: ToolLine) -> Iterator[str]:
-    yield from _labelled("tool", f"{tool.name}({_compact(tool.arguments)}): {tool.result.status}")
-    yield from _labelled("result", tool.result.content)
 
 
 def _compact(value: Json) -> str:

@@ -1,0 +1,145 @@
+"""`harness check` and `harness baseline`: the same as it was, or what is different."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tiny import FRUIT, write
+
+BASELINE = Path("reports/baselines/tiny.json")
+
+
+def test_an_unchanged_suite_holds(recorded, harness):
+    done = harness("check", "tiny")
+    assert (done.code, done.out) == (0, "8 trials as in the baseline.\n")
+    assert "Report: reports/" in done.err
+
+
+def test_a_finished_run_is_held_without_running_it(recorded, harness):
+    runs = sorted(Path("reports").iterdir())
+    assert harness("check", "reports/first").code == 0
+    assert harness("check", "first").code == 0
+    assert harness("check", "last").code == 0
+    assert sorted(Path("reports").iterdir()) == runs
+
+
+def test_a_smaller_limit_is_found_with_tasks_and_endings(recorded, harness):
+    done = harness("check", "tiny", "--set", "loop.max_iterations=1")
+    assert done.code == 1
+    assert done.out.startswith("8 of 8 trials differ from the baseline.\n")
+    assert "termination_reason: expected completed, got max_iterations (8 trials)" in done.out
+    assert "fruit · plain · repeat 0" in done.out
+    assert "lines · confirmed · repeat 1" in done.out
+
+
+def test_json_names_field_expected_and_got(recorded, harness):
+    done = harness("check", "tiny", "--set", "loop.max_iterations=2", "--json")
+    assert done.code == 1
+    assert done.json["holds"] is False
+    assert {found["variant"] for found in done.json["differing"]} == {"confirmed"}
+    first = done.json["differing"][0]
+    assert (first["task"], first["repeat"]) == ("fruit", 0)
+    assert first["differences"][0] == {
+        "field": "termination_reason", "expected": "completed", "got": "max_iterations",
+    }  # fmt: skip
+
+
+def test_misses_alone_leave_it_undecided(recorded, harness):
+    write(recorded / "suites/tiny/fruit/instruction.md", FRUIT.replace("apple", "pear"))
+    done = harness("check", "tiny")
+    assert done.code == 3
+    assert done.out.startswith("4 of 8 trials without a result (4 replay_miss), in fruit\n")
+    assert "as in the baseline" not in done.out
+
+
+def test_misses_are_explained_once_per_cause(recorded, harness):
+    write(recorded / "suites/tiny/fruit/instruction.md", FRUIT.replace("apple", "pear"))
+    done = harness("check", "tiny", "--explain")
+    assert done.code == 3
+    assert done.out.startswith("4 of 8 trials without a result, for 1 cause\n4 trials:\n")
+    assert done.out.count("Write the word pear") == 1
+    for trial in ("fruit/confirmed/0", "fruit/confirmed/1", "fruit/plain/0", "fruit/plain/1"):
+        assert f"  {trial}\n" in done.out
+
+
+def test_a_difference_weighs_more_than_a_miss(recorded, harness):
+    write(recorded / "suites/tiny/fruit/instruction.md", FRUIT.replace("apple", "pear"))
+    done = harness("check", "tiny", "--set", "loop.max_iterations=1")
+    assert done.code == 1
+    assert "4 of 8 trials differ" in done.out
+    assert "4 of 8 trials without a result" in done.out
+
+
+def test_a_task_that_is_gone_is_missed(recorded, harness):
+    Path("suites/tiny/lines").rename("lines")
+    done = harness("check", "tiny")
+    assert done.code == 1
+    assert "4 trials missing from the run:" in done.out
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        ("--task", "fruit"),
+        ("--variants", "plain"),
+        ("--repeats", "1"),
+        ("--set", "repeats=1"),
+        ("--task", "l*", "--variants", "confirmed", "--repeats", "1"),
+    ],
+    ids=" ".join,
+)
+def test_a_limited_check_asks_for_what_it_is_limited_to(recorded, harness, limits):
+    assert harness("check", "tiny", *limits).code == 0
+    if "--set" not in limits:
+        assert harness("check", "first", *limits).code == 0
+
+
+def test_a_limited_run_does_not_pass_for_the_whole(recorded, harness):
+    assert harness("run", "tiny", "--task", "fruit", "--out", "reports/part").code == 0
+    done = harness("check", "part")
+    assert done.code == 1
+    assert "4 trials missing from the run:" in done.out
+    assert harness("check", "part", "--task", "fruit").code == 0
+
+
+def test_without_a_baseline_it_says_how_to_make_one(recorded, harness):
+    BASELINE.unlink()
+    runs = sorted(Path("reports").iterdir())
+    done = harness("check", "tiny")
+    assert done.code == 2
+    assert "make one from a finished run: harness baseline update last" in done.err
+    assert sorted(Path("reports").iterdir()) == runs
+
+
+def test_update_says_what_changes(recorded, harness):
+    old = BASELINE.read_bytes()
+    done = harness("baseline", "update", "last")
+    assert done.out == f"{BASELINE}: 8 trials (0 added, 0 changed, 0 removed)\n"
+    assert BASELINE.read_bytes() == old
+    options = ("--task", "fruit", "--set", "loop.max_iterations=1")
+    assert harness("run", "tiny", *options).code == 0
+    data = harness("baseline", "update", "last", "--json").json
+    assert (len(data["changed"]), len(data["removed"]), data["added"]) == (4, 4, [])
+    assert harness("check", "tiny", *options).code == 0
+
+
+def test_a_run_with_misses_becomes_no_baseline(recorded, harness):
+    old = BASELINE.read_bytes()
+    assert harness("run", "tiny", "--cassettes", "nowhere").code == 3
+    done = harness("baseline", "update", "last")
+    assert done.code == 2
+    assert "cannot become a baseline: no result in 'fruit/confirmed/0'" in done.err
+    assert BASELINE.read_bytes() == old
+
+
+def test_show_prints_what_the_file_holds(recorded, harness):
+    done = harness("baseline", "show", "tiny")
+    assert done.code == 0
+    assert ["fruit/plain/0", "completed", "passed", "2", "1"] in [
+        line.split() for line in done.out.splitlines()
+    ]
+    (data,) = harness("baseline", "show", "--json").json["baselines"]
+    assert data == json.loads(BASELINE.read_text(encoding="utf-8"))

@@ -1,0 +1,183 @@
+"""Commands that only read: report, show, compare, cassette, doctor."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tiny import FRUIT, LINES, make_suite, model_server
+
+
+def words(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_show_prints_the_whole_conversation(recorded, harness):
+    done = harness("show", "last", "fruit/confirmed/1")
+    assert done.code == 0
+    order = (
+        "fruit/confirmed/1: completed, passed",
+        "Reward: 1",
+        "── System\n    You work in /workspace.",
+        f"── Instruction\n    {FRUIT}",
+        "── Call write_file\n    path: fruit.txt\n    content: apple\n",
+        "── Result of write_file\n    Wrote 5 bytes to fruit.txt",
+        "── Answer 2\n    I see three lines.",
+        "── Confirmation question\n",
+        "── Answer 3\n    COMPLETED: checked",
+    )
+    places = [done.out.index(part) for part in order]
+    assert places == sorted(places)
+
+
+def test_show_gives_the_same_trial_as_json(recorded, harness):
+    data = harness("show", "last", "lines/plain/0", "--json").json
+    assert data["trial"]["outcome"] == "failed"
+    assert data["trajectory"]["final_text"] == "I see three lines."
+
+
+def test_show_says_when_a_conversation_is_gone(recorded, harness):
+    Path("reports/first/trajectories/lines/plain/0.json").unlink()
+    done = harness("show", "last", "lines/plain/0")
+    assert done.code == 0
+    assert "The conversation is gone: no file trajectories/lines/plain/0.json" in done.out
+    assert harness("show", "last", "lines/plain/0", "--json").json["trajectory"] is None
+
+
+def test_last_is_the_latest_run(recorded, harness):
+    assert harness("run", "tiny", "--task", "lines", "--out", "reports/a-later-run").code == 0
+    assert harness("report", "last").out == "reports/a-later-run/report.html\n"
+
+
+def test_report_writes_where_it_is_told(recorded, harness):
+    assert harness("report", "first", "-o", "page.html").out == "page.html\n"
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "fruit" in page
+    assert Path("reports/first/report.html").read_text(encoding="utf-8") == page
+    data = harness("report", "first", "first", "--json").json
+    assert data == {"format": "html", "reports": ["reports/first/report.html"] * 2}
+
+
+def test_compare_prints_the_headline_and_every_metric(recorded, harness):
+    done = harness("compare", "last")
+    data = harness("compare", "last", "--json").json
+    assert done.code == 0
+    (found,) = data["comparisons"]
+    assert data["exact"] is None
+    assert (found["baseline"], found["candidate"]) == ("plain", "confirmed")
+    assert done.out.startswith(f"{found['headline']}\n")
+    assert ["iterations", "2", "2.0", "3.0", "+1.0"] in [line[:5] for line in words(done.out)]
+
+
+def test_compare_can_judge_the_other_way_round_and_one_metric(recorded, harness):
+    done = harness("compare", "last", "--baseline", "confirmed", "--metric", "tokens", "--json")
+    (found,) = done.json["comparisons"]
+    assert (found["baseline"], found["candidate"]) == ("confirmed", "plain")
+    assert [metric["metric"] for metric in found["metrics"]] == ["tokens"]
+
+
+def test_an_inconclusive_comparison_fails_only_where_that_is_asked(recorded, harness):
+    (found,) = harness("compare", "last", "--json").json["comparisons"]
+    by_name = {metric["metric"]: metric["conclusion"] for metric in found["metrics"]}
+    assert by_name["tokens"] == "inconclusive"
+    assert harness("compare", "last", "--metric", "tokens").code == 0
+    assert harness("compare", "last", "--metric", "tokens", "--strict").code == 3
+
+
+def test_two_runs_are_compared_exactly_and_as_populations(recorded, harness):
+    assert (
+        harness("run", "tiny", "--set", "loop.max_iterations=2", "--out", "reports/cut").code == 0
+    )
+    data = harness("compare", "first", "cut", "--json").json
+    assert (data["exact"]["same"], len(data["exact"]["differing"])) == (4, 4)
+    assert [(one["baseline"], one["candidate"]) for one in data["comparisons"]] == [
+        ("plain in first", "plain in cut"),
+        ("confirmed in first", "confirmed in cut"),
+    ]
+    done = harness("compare", "first", "cut")
+    assert done.out.startswith("Trials of both runs, compared exactly: 4 the same, 4 different.\n")
+    assert "termination_reason: expected completed, got max_iterations (4 trials)" in done.out
+
+
+def test_compare_needs_two_variants_or_two_runs(recorded, harness):
+    assert harness("run", "tiny", "--variants", "plain", "--out", "reports/one").code == 0
+    done = harness("compare", "one")
+    assert done.code == 2
+    assert "the run has only the variant 'plain'; name a second run" in done.err
+
+
+def test_cassette_ls_lists_and_sums(recorded, harness):
+    done = harness("cassette", "ls")
+    assert done.code == 0
+    assert "cassettes/tiny/fruit/0.jsonl" in done.out
+    listed = harness("cassette", "ls", "cassettes/tiny/lines", "--json").json["cassettes"]
+    assert [(one["task"], one["repeat"]) for one in listed] == [("lines", 0), ("lines", 1)]
+    assert listed[0]["variants"] == ["confirmed", "plain"]
+    assert (listed[0]["interactions"], listed[0]["tools"]) == (3, 1)
+    assert listed[0]["models"] == ["small-1"]
+
+
+def test_cassette_show_prints_the_tree_with_its_variants(recorded, harness):
+    done = harness("cassette", "show", "cassettes/tiny/lines/0.jsonl")
+    assert done.code == 0
+    shared, _, only = done.out.partition("[confirmed]")
+    assert shared.count("[plain, confirmed]") == 2
+    assert f"user:      {LINES}" in shared
+    assert 'answer:    calls read_file({"path": "data.txt"})' in shared
+    assert 'ran:       read_file({"path": "data.txt"}): ok\n[plain, confirmed]\n' in shared
+    assert "\ntool:      one\n           two\n" in shared
+    assert "answer:    I see three lines." in shared
+    assert "answer:    COMPLETED: checked" in only
+    assert "verdict (plain): reward 0" in only
+    tree = harness("cassette", "show", "cassettes/tiny/lines/0.jsonl", "--json").json["tree"]
+    assert [len(entry["children"]) for entry in tree] == [1, 1, 0]
+
+
+def test_where_variants_part_each_branch_is_indented(tmp_path, monkeypatch, harness):
+    monkeypatch.chdir(tmp_path)
+    with model_server() as server:
+        suite = make_suite(tmp_path / "suites/tiny", server.port) / "suite.toml"
+        third = (
+            '\n[[variants]]\nname = "asked"\nloop.confirm = {enabled = true, prompt = "Sure?"}\n'
+        )
+        suite.write_text(suite.read_text(encoding="utf-8") + third, encoding="utf-8")
+        options = ("--task", "lines", "--repeats", "1", "--record-mode", "all")
+        assert harness("run", "tiny", *options).code == 0
+    done = harness("cassette", "show", "cassettes/tiny/lines/0.jsonl")
+    assert done.out.count("\n[plain, confirmed, asked]\n") == 2
+    assert "\n  [confirmed]\n  user:      Is the task complete" in done.out
+    assert "\n  [asked]\n  user:      Sure?\n  answer:    COMPLETED: checked\n" in done.out
+
+
+def test_doctor_names_versions_sandboxes_and_keys_but_no_value(harness, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "do-not-print-me")
+    done = harness("doctor")
+    assert done.code == 0
+    assert "OPENAI_API_KEY: set\n" in done.out
+    assert "ANTHROPIC_API_KEY: not set" in done.out
+    found = harness("doctor", "--json")
+    assert found.json["keys"] == {"OPENAI_API_KEY": True, "ANTHROPIC_API_KEY": False}
+    assert [sandbox["kind"] for sandbox in found.json["sandboxes"]] == ["bubblewrap", "unshare"]
+    assert found.json["versions"]["vcrpy"]
+    assert "do-not-print-me" not in done.out + done.err + found.out + found.err
+
+
+def test_a_run_log_that_cannot_be_read_is_named(recorded, harness):
+    path = Path("reports/first/trials.jsonl")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines[2] = json.dumps(json.loads(lines[2]) | {"iterations": "many"})
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for command in (["report", "first"], ["check", "first"], ["compare", "first"]):
+        done = harness(*command)
+        assert done.code == 2
+        assert "reports/first/trials.jsonl, line 3: iterations" in done.err
+
+
+@pytest.mark.parametrize("name", ["run.json", "trials.jsonl"])
+def test_a_run_without_a_file_is_named(recorded, harness, name):
+    (Path("reports/first") / name).unlink()
+    done = harness("report", "reports/first")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "reports/first" in done.err

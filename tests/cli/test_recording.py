@@ -1,0 +1,182 @@
+"""`harness run` while it records: what is asked, what is kept, what never reaches a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tiny import (
+    FRUIT,
+    calls_in,
+    command_line,
+    make_suite,
+    make_task,
+    model_server,
+    text_of,
+    trials_of,
+    write,
+)
+
+KEY = 'planted/"key+0123456789abcdef'
+"""Spelled otherwise in JSON, in JSON within JSON, and in URLs."""
+
+
+def record_until_it_hangs(folder: Path, server, *options: str) -> subprocess.Popen[str]:
+    """A recording that waits for an answer which never comes."""
+    recording = subprocess.Popen(
+        command_line("run", "suites/tiny", "--record-mode", "all", "--out", "killed", *options),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert server.hanging.wait(60)
+    return recording
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_killed_recording_goes_on_where_it_was(tmp_path, monkeypatch, harness, jobs):
+    monkeypatch.chdir(tmp_path)
+    # Cells of two trials with 2 and 3 calls: the third call belongs to the second trial.
+    with model_server(hangs_at=3) as server:
+        make_suite(tmp_path / "suites/tiny", server.port)
+        options = ("--task", "fruit", "--repeats", "1", "--jobs", jobs)
+        recording = record_until_it_hangs(tmp_path, server, *options)
+        recording.send_signal(signal.SIGKILL)
+        recording.communicate()
+        assert [trial.trial_id for trial in trials_of(tmp_path / "killed")] == ["fruit/plain/0"]
+        before = len(server.asked)
+        done = harness(
+            "run", "suites/tiny", *options, "--record-mode", "new_episodes", "--out", "finished"
+        )
+        assert done.code == 0
+        # Both variants share their first two calls; only the confirmation was missing.
+        assert len(server.asked) - before == 1
+    assert calls_in(tmp_path / "finished") == {"fruit/plain/0": (2, 0), "fruit/confirmed/0": (2, 1)}
+    assert harness("run", "suites/tiny", *options, "--out", "again").code == 0
+    assert trials_of(tmp_path / "again") == trials_of(tmp_path / "finished")
+    assert sorted(path.name for path in tmp_path.rglob("*.jsonl*")).count("0.jsonl") == 1
+
+
+def test_workers_end_with_the_run_that_was_killed(tmp_path):
+    with model_server(hangs_at=1) as server:
+        make_suite(tmp_path / "suites/tiny", server.port)
+        recording = record_until_it_hangs(tmp_path, server, "--jobs", "2")
+        recording.send_signal(signal.SIGKILL)
+        recording.wait()
+        # The pipes close when the last process that holds them is gone.
+        recording.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupt_ends_a_run_at_once_and_keeps_what_is_finished(tmp_path, jobs):
+    with model_server(hangs_at=3) as server:
+        make_suite(tmp_path / "suites/tiny", server.port)
+        recording = record_until_it_hangs(
+            tmp_path, server, "--task", "fruit", "--repeats", "1", "--jobs", jobs
+        )
+        os.killpg(recording.pid, signal.SIGINT)
+        _, errors = recording.communicate(timeout=60)
+    assert recording.returncode == 130
+    assert errors.endswith("What was finished is in killed\nerror: interrupted\n")
+    assert "Traceback" not in errors
+    assert [trial.trial_id for trial in trials_of(tmp_path / "killed")] == ["fruit/plain/0"]
+    assert (tmp_path / "cassettes/tiny/fruit/0.jsonl.partial").exists()
+
+
+def test_a_key_reaches_no_file(tmp_path, monkeypatch, harness):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def read_then_repeat(messages):
+        if messages[-1]["role"] == "tool":
+            return f"The file says: {messages[-1]['content']}"
+        return "read_file", {"path": "data.txt"}
+
+    with model_server(solve=read_then_repeat) as server:
+        suite = make_suite(tmp_path / "suites/tiny", server.port)
+        make_task(
+            suite / "fruit",
+            f"{FRUIT} The key is {KEY}, use it.",
+            test="cat /logs/agent/answer.txt /workspace/data.txt",
+            data=f"key = {KEY}\n",
+        )
+        options = ("--task", "fruit", "--repeats", "1", "--json")
+        done = harness("run", "tiny", *options, "--record-mode", "all", "--out", "reports/first")
+        assert done.code == 0
+        assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+        asked = [[text_of(message) for message in messages[1:]] for messages in server.asked]
+        assert KEY in asked[0][0]
+        # What a tool gave is cleaned before the model sees it: replay feeds the same.
+        assert asked[1][-1] == "key = [redacted]\n"
+    again = harness("run", "tiny", *options, "--out", "reports/again")
+    assert again.code == 0
+    assert trials_of(Path("reports/again")) == trials_of(Path("reports/first"))
+    files = [path for top in ("cassettes", "reports") for path in Path(top).rglob("*")]
+    written = [path.read_bytes() for path in files if path.is_file()]
+    assert any(b"[redacted]" in data for data in written)
+    assert [data for data in written if KEY[-20:].encode() in data] == []
+
+
+def test_new_episodes_asks_only_for_what_changed(recorded, harness):
+    with model_server() as server:
+        write(recorded / "suites/tiny/fruit/instruction.md", FRUIT.replace("apple", "pear"))
+        url = f"model.base_url=http://127.0.0.1:{server.port}/v1"
+        options = ("--set", url, "--record-mode", "new_episodes", "--repeats", "1")
+        assert harness("run", "tiny", *options, "--out", "again").code == 0
+    # Where the server listens does not belong to a request; plain and confirmed share two calls.
+    assert len(server.asked) == 3
+    assert {name: live for name, (_, live) in calls_in(Path("again")).items()} == {
+        "fruit/plain/0": 2, "fruit/confirmed/0": 1, "lines/plain/0": 0, "lines/confirmed/0": 0,
+    }  # fmt: skip
+
+
+def test_recording_reports_each_trial_as_it_ends(tmp_path, monkeypatch, harness):
+    monkeypatch.chdir(tmp_path)
+    with model_server() as server:
+        make_suite(tmp_path / "suites/tiny", server.port)
+        done = harness("run", "tiny", "--task", "lines", "--repeats", "1", "--record-mode", "once")
+    assert done.err.splitlines()[0].startswith(
+        "1/2 lines/plain/0: completed, failed, 2 model calls"
+    )
+
+
+@pytest.mark.parametrize("mode", ["once", "new_episodes", "all"])
+def test_ci_records_only_where_that_is_allowed(recorded, harness, monkeypatch, mode):
+    monkeypatch.setenv("CI", "true")
+    done = harness("run", "tiny", "--record-mode", mode)
+    assert (done.code, done.out) == (2, "")
+    assert "add --allow-live" in done.err
+    assert harness("run", "tiny", "--record-mode", mode, "--allow-live", "--dry-run").code == 0
+
+
+@pytest.mark.parametrize(
+    ("provider", "variable"),
+    [("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")],
+)
+def test_recording_at_a_vendor_needs_its_key(recorded, harness, provider, variable):
+    suite = recorded / "suites/tiny/suite.toml"
+    lines = suite.read_text(encoding="utf-8").replace('"openai"', f'"{provider}"').splitlines()
+    suite.write_text("\n".join(line for line in lines if "base_url" not in line), encoding="utf-8")
+    done = harness("run", "tiny", "--record-mode", "all")
+    assert done.code == 2
+    assert f"{variable} is not set; set it, or give the model a base_url" in done.err
+    assert sorted(path.name for path in Path("reports").iterdir()) == ["baselines", "first"]
+
+
+def test_a_server_that_is_gone_is_an_ending_and_nothing_is_kept_as_recorded(
+    tmp_path, monkeypatch, harness
+):
+    monkeypatch.chdir(tmp_path)
+    with model_server() as server:
+        make_suite(tmp_path / "suites/tiny", server.port)
+    options = ("--task", "fruit", "--variants", "plain", "--repeats", "1", "--json")
+    done = harness("run", "tiny", *options, "--record-mode", "all")
+    (run,) = done.json["runs"]
+    assert run["totals"][0]["endings"] == {"model_error": 1}
+    assert harness("run", "tiny", *options).code == 3

@@ -1,0 +1,169 @@
+"""`harness run`: what it prints, what it leaves, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tiny import FRUIT, calls_in, command_line, in_process, trials_of, write
+
+
+def test_replay_repeats_what_was_just_recorded_without_the_server(recorded, harness):
+    done = harness("run", "tiny", "--out", "again")
+    assert done.code == 0
+    assert trials_of(recorded / "again") == trials_of(recorded / "reports" / "first")
+    assert sum(served for served, _ in calls_in(recorded / "again").values()) == 20
+    assert all(live == 0 for _, live in calls_in(recorded / "again").values())
+
+
+def test_the_table_counts_what_the_log_holds(recorded, harness):
+    done = harness("run", "tiny", "--out", "again")
+    lines = [line.split() for line in done.out.splitlines()]
+    assert ["fruit", "2/2", "2/2"] in lines
+    assert ["lines", "0/2", "0/2"] in lines
+    assert ["all", "tasks", "2/4", "2/4"] in lines
+    assert ["ended", "completed", "4", "4"] in lines
+    assert ["iterations,", "mean", "2.0", "3.0"] in lines
+    assert ["tokens,", "mean", "220", "330"] in lines
+    assert done.out.endswith("Report: again/report.html\n")
+    assert "<html" in (recorded / "again" / "report.html").read_text(encoding="utf-8")
+
+
+def test_json_is_all_there_is_on_stdout(recorded, harness):
+    done = harness("run", "tiny", "--task", "fruit", "--repeats", "1", "--json", "-v")
+    (run,) = done.json["runs"]
+    assert (run["planned"], run["trials"], run["unscored"]) == (2, 2, [])
+    plain = run["tasks"][0]["variants"][0]
+    assert (plain["variant"], plain["passed"], plain["judged"]) == ("plain", 1, 1)
+    assert plain["endings"] == {"completed": 1}
+    assert Path(run["report"]).is_file()
+    assert "fruit/plain/0: completed, passed" in done.err
+
+
+def test_quiet_leaves_the_result_alone(recorded, harness):
+    assert harness("run", "tiny", "--repeats", "1", "-q").err == ""
+
+
+def test_two_jobs_give_the_same_trials_as_one(recorded):
+    one = in_process("run", "tiny", "--jobs", "1", "--out", "one", folder=recorded)
+    two = in_process("run", "tiny", "--jobs", "2", "--out", "two", folder=recorded)
+    assert (one.code, two.code) == (0, 0)
+    assert (one.err, two.err) == ("", "")
+    assert trials_of(recorded / "one") == trials_of(recorded / "two")
+
+
+def test_a_changed_word_misses_in_that_task_alone_and_is_shown(recorded, harness):
+    write(recorded / "suites/tiny/fruit/instruction.md", FRUIT.replace("apple", "pear"))
+    done = harness("run", "tiny", "--out", "again")
+    assert done.code == 3
+    endings = {trial.trial_id: trial.termination_reason for trial in trials_of(recorded / "again")}
+    missed = {name for name, ending in endings.items() if ending == "replay_miss"}
+    assert missed == {name for name in endings if name.startswith("fruit/")}
+    assert len(missed) == 4
+    for trial in trials_of(recorded / "again"):
+        if trial.trial_id in missed:
+            assert trial.error is not None
+            assert "-" in trial.error
+            assert "Write the word pear into" in trial.error
+    assert done.err.startswith("error: 4 of 8 trials without a result (4 replay_miss), in fruit\n")
+    diff = [line.split() for line in done.err.splitlines() if "Write the word" in line]
+    assert [(line[0], line[-5]) for line in diff] == [("-", "apple"), ("+", "pear")]
+    assert "harness run tiny --task fruit --record-mode new_episodes --allow-live" in done.err
+
+
+def test_the_command_that_records_a_miss_has_the_options_of_the_run(recorded, harness):
+    shutil.move("cassettes", "my tapes")
+    options = ("--cassettes", "my tapes", "--set", "model.temperature=0.9")
+    done = harness("run", "suites/tiny", "--task", "fruit", "--repeats", "1", *options)
+    assert done.code == 3
+    assert (
+        "harness run suites/tiny --task fruit --set model.temperature=0.9 --cassettes 'my tapes' "
+        "--record-mode new_episodes --allow-live"
+    ) in done.err
+
+
+def test_without_cassettes_every_trial_is_a_miss(recorded, harness):
+    done = harness("run", "tiny", "--cassettes", "nowhere", "--json")
+    assert done.code == 3
+    assert len(done.json["runs"][0]["unscored"]) == 8
+    assert not Path("nowhere").exists()
+
+
+def test_dry_run_says_what_is_recorded_and_touches_nothing(recorded, harness):
+    (recorded / "cassettes/tiny/lines/1.jsonl").unlink()
+    before = sorted(recorded.rglob("*"))
+    done = harness("run", "tiny", "--dry-run", "--json")
+    (found,) = done.json["suites"]
+    assert (found["trials"], found["recorded_calls"]) == (8, 15)
+    assert (found["live_trials"], found["live_calls"], found["misses"]) == (0, 0, 2)
+    rows = {(row["task"], row["variant"]): row for row in found["variants"]}
+    assert rows["lines", "plain"]["recorded_trials"] == 1
+    assert rows["fruit", "confirmed"]["recorded_calls"] == 6
+    assert harness("run", "tiny", "--dry-run").code == 0
+    assert sorted(recorded.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("mode", "live_trials", "live_calls"),
+    [("all", 8, None), ("new_episodes", 2, None), ("once", 2, None)],
+)
+def test_dry_run_counts_the_trials_that_would_be_live(
+    recorded, harness, mode, live_trials, live_calls
+):
+    (recorded / "cassettes/tiny/lines/1.jsonl").unlink()
+    (found,) = harness("run", "tiny", "--dry-run", "--record-mode", mode, "--json").json["suites"]
+    assert (found["live_trials"], found["live_calls"]) == (live_trials, live_calls)
+    assert found["misses"] == 0
+    assert found["cost_usd"] is None
+
+
+def test_dry_run_estimates_calls_and_cost_from_the_recordings(recorded, harness):
+    price = "model.price={input = 10.0, output = 100.0}"
+    options = ("--dry-run", "--record-mode", "all", "--set", price)
+    (found,) = harness("run", "tiny", *options, "--json").json["suites"]
+    assert found["live_calls"] == 20
+    assert found["cost_usd"] == pytest.approx(20 * (100 * 10 + 10 * 100) / 1e6)
+    lines = harness("run", "tiny", *options).out
+    assert "8 trials would make about 20 live calls; estimated cost: about $0.040." in lines
+
+
+def test_a_reader_that_stops_reading_is_no_error(recorded):
+    whole = subprocess.Popen(
+        [*command_line("baseline", "show", "--json")],
+        cwd=recorded,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert whole.stdout is not None
+    assert whole.stderr is not None
+    whole.stdout.close()
+    errors = whole.stderr.read()
+    whole.stderr.close()
+    assert (whole.wait(), errors) == (0, "")
+
+
+def test_a_defect_is_one_line_and_a_traceback_only_on_demand(recorded, harness):
+    # Not a value that any release of ours writes: stands for what nobody has thought of.
+    path = recorded / "reports" / "first" / "trials.jsonl"
+    path.unlink()
+    path.mkdir()
+    done = harness("show", "reports/first", "fruit/plain/0")
+    assert done.code == 3
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("error: this is a defect in harness, please report it: IsADirectory")
+    assert "Traceback" in harness("show", "reports/first", "fruit/plain/0", "-vv").err
+
+
+def test_what_a_model_wrote_cannot_command_the_terminal(recorded, harness):
+    path = recorded / "reports" / "first" / "trajectories" / "fruit" / "plain" / "0.json"
+    story = json.loads(path.read_text(encoding="utf-8"))
+    story["messages"][-1]["content"][0]["text"] = "\x1b[2Jgone\r\u202e"
+    path.write_text(json.dumps(story), encoding="utf-8")
+    done = harness("show", "reports/first", "fruit/plain/0")
+    assert "␛[2Jgone␍⟨U+202E⟩" in done.out
+    assert "\x1b" not in done.out
