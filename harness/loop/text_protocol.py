@@ -114,9 +114,10 @@ class JsonProtocol:
         lines = ["Tools, and how to call them:"]
         for tool in tools:
             call = {"name": tool.name, "arguments": _example(tool.parameters)}
-            lines += [f"- {tool.description}", f"  {json.dumps(call, ensure_ascii=False)}"]
+            written = _QUOTED_PLACEHOLDER.sub(r"\1", json.dumps(call, ensure_ascii=False))
+            lines += [f"- {tool.description}", f"  {written}"]
         lines.append(
-            "To call a tool, answer with one such JSON object and nothing else. "
+            "Call one tool at a time: answer with one such JSON object and nothing else. "
             "Its result comes in the next message."
         )
         return "\n".join(lines)
@@ -149,6 +150,7 @@ _LOOKS_LIKE_CALL = re.compile(
     r'\{\s*"name"\s*:\s*"(?P<name>[^"\n]+)"\s*,\s*"arguments"\s*:(?P<rest>.*)', re.DOTALL
 )
 _EMPTY_FENCE = re.compile(r"```[a-zA-Z]*\s*```")
+_QUOTED_PLACEHOLDER = re.compile(r'"(<(?:integer|number|boolean)>)"')
 _OPEN_FENCE = re.compile(r"```[a-zA-Z]*\s*\Z")
 
 
@@ -167,7 +169,7 @@ def _example(schema: Json) -> Json:
         case "array":
             return [_example(schema.get("items"))]
         case "integer" | "number" | "boolean" as plain:
-            # A number here would be copied as the answer.
+            # A number here would be copied as the answer, and quotes would be copied too.
             return f"<{plain}>"
     description = schema.get("description")
     return description if isinstance(description, str) else "..."

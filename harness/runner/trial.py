@@ -109,7 +109,10 @@ def run_trial(spec: TrialSpec, store: Store, settings: TrialSettings) -> Trial:
     workspace = Workspace(spec.task.workdir)
     session = store.session(spec.variant.name)
     tools = RecordedTools(
-        Registry(builtin_tools(spec.task.tools, workspace, best)), session, mode=settings.tools
+        Registry(builtin_tools(spec.task.tools, workspace, best)),
+        session,
+        mode=settings.tools,
+        sandbox=lambda: best().kind,
     )
     try:
         loop = Loop(
@@ -192,8 +195,9 @@ def _verdict(
         }
         return None, trajectory.model_copy(update=broken)
     if session.recording:
-        session.record_verdict(transcript, spec.task.tests_digest, verdict)
-    return verdict, trajectory
+        return session.record_verdict(transcript, spec.task.tests_digest, verdict), trajectory
+    clean = session.redactor.json(verdict.model_dump(mode="json"))
+    return Verdict.model_validate(clean), trajectory
 
 
 def transcript_digest(trajectory: Trajectory) -> str:

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import PurePosixPath
 
 from harness.errors import SandboxError
 from harness.protocols import Mount, ProcessResult
@@ -73,6 +74,9 @@ def _system(files: Mapping[str, int]) -> list[str]:
         arguments += ["--ro-bind-try", path, path]
     arguments += _binds(view.system_mounts())
     for place, target in view.system_links().items():
+        # bwrap would make the folders of a link for itself alone.
+        for folder in reversed(PurePosixPath(place).parents[:-1]):
+            arguments += ["--perms", "0755", "--dir", str(folder)]
         arguments += ["--symlink", target, place]
     for place, fd in files.items():
         arguments += ["--perms", "0644", "--file", str(fd), place]

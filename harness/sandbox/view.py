@@ -33,10 +33,11 @@ _ETC_NEEDED = (
     *("mime.types", "perl", "protocols", "python3*", "services", "terminfo"),
 )
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_PYTHON = "/opt/python/bin/python3"
+_PYTHON_FOLDER = "/opt/python/bin"
+_SYSTEM_PYTHONS = ("/usr/local/bin/python3", "/usr/bin/python3")
 
 # The interpreter's folder is last and always named, so that PATH never tells hosts apart.
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/python/bin"
+_PATH = f"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:{_PYTHON_FOLDER}"
 
 # Through a shell, so that a command that cannot be started says the same in every sandbox. It says
 # that it is ready, and waits for the answer: without one the harness was killed in the meantime.
@@ -50,7 +51,7 @@ def system_mounts() -> tuple[Mount, ...]:
         paths += sorted(Path("/etc").glob(pattern))
     real = [path for path in paths if path.exists() and not path.is_symlink()]
     mounts = [Mount(path.resolve(), str(path)) for path in real]
-    if not _system_has_python():
+    if _system_python() is None:
         mounts.append(Mount(Path(sys.base_prefix).resolve(), sys.base_prefix))
     return tuple(mounts)
 
@@ -59,9 +60,13 @@ def system_links() -> dict[str, str]:
     """Symbolic links at the root, by place."""
     paths = [Path("/", name) for name in _ROOT_FOLDERS]
     links = {str(path): str(path.readlink()) for path in paths if path.is_symlink()}
-    if not _system_has_python():
+    python = _system_python()
+    if python is None:
         major, minor = sys.version_info[:2]
-        links[_PYTHON] = f"{sys.base_prefix}/bin/python{major}.{minor}"
+        python = f"{sys.base_prefix}/bin/python{major}.{minor}"
+        links[f"{_PYTHON_FOLDER}/python3"] = python
+    # Debian has no `python`, and models write it most of the time.
+    links[f"{_PYTHON_FOLDER}/python"] = python
     return links
 
 
@@ -93,5 +98,5 @@ def check_mounts(mounts: Sequence[Mount]) -> tuple[Mount, ...]:
     return tuple(checked)
 
 
-def _system_has_python() -> bool:
-    return any(Path(folder, "python3").exists() for folder in ("/usr/local/bin", "/usr/bin"))
+def _system_python() -> str | None:
+    return next((path for path in _SYSTEM_PYTHONS if Path(path).exists()), None)

@@ -110,8 +110,9 @@ def test_input_is_empty(box: Box):
     assert box.bash("cat; readlink /proc/self/fd/0").output == "/dev/null\n"
 
 
-def test_python_is_there(box: Box):
-    result = box.bash("python3 -c 'import json, ssl, sqlite3; print(json.dumps(1 + 1))'")
+@pytest.mark.parametrize("name", ["python3", "python"])
+def test_python_is_there(box: Box, name: str):
+    result = box.bash(f"{name} -c 'import json, ssl, sqlite3; print(json.dumps(1 + 1))'")
     assert result.output == "2\n"
 
 
