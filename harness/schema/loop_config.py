@@ -41,7 +41,7 @@ class Confirm(Record):
 
     enabled: bool = False
     mode: Literal["structured", "second_text"] = "structured"
-    """`structured`: the answer must begin with COMPLETED or CONTINUE; `second_text`: the next text-only turn is it."""
+    """`structured`: COMPLETED or CONTINUE is asked for; `second_text`: the next text is it."""
     max_prompts: int = Field(default=2, ge=1)
     """Questions in a row before the text is accepted unconfirmed."""
     prompt: str | None = None
