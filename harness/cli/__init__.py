@@ -118,6 +118,9 @@ def _failed(error: Exception, terminal: Terminal) -> int:
     if isinstance(error, HarnessError):
         terminal.error(str(error))
         return BAD_INPUT if isinstance(error, BadInputError) else UNDECIDED
+    if isinstance(error, OSError) and error.filename is not None:
+        terminal.error(f"{error.filename}: {error.strerror}")
+        return UNDECIDED
     what = " ".join(f"{type(error).__name__}: {error}".split())
     again = "" if terminal.verbosity >= 2 else "; -vv shows where"
     terminal.error(f"this is a defect in harness, please report it: {what}{again}")

@@ -133,7 +133,7 @@ def execute(planned: Planned, terminal: Terminal, *, reports: Path = REPORTS) ->
         out=selection.out,
         overrides=selection.overrides,
     )
-    jobs = selection.jobs or (1 if recording else os.cpu_count() or 1)
+    jobs = selection.jobs or (1 if recording else _workers(len(planned.specs)))
     work = [CellJob(cell, planned.settings, log) for cell in planned.cells]
     total = len(planned.specs)
     terminal.progress(f"0/{total} trials")
@@ -145,6 +145,11 @@ def execute(planned: Planned, terminal: Terminal, *, reports: Path = REPORTS) ->
         terminal.say(f"What was finished is in {log.folder}")
         raise
     return log
+
+
+def _workers(trials: int) -> int:
+    """Workers that pay: starting one takes as long as replaying some fifty trials."""
+    return min(os.cpu_count() or 1, 1 + trials // 50)
 
 
 def _line(trial: TrialRecord) -> str:

@@ -97,7 +97,7 @@ def selection(function: Function) -> Function:
                 "--jobs",
                 type=click.IntRange(min=1),
                 metavar="N",
-                help="Cells at a time. [default: one per core; 1 while recording]",
+                help="Cells at a time.  [default: up to one per core; 1 while recording]",
             ),
             click.option(
                 "--out",

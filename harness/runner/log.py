@@ -66,6 +66,8 @@ class RunLog:
             raise BadInputError(
                 f"{self.folder}: no run is here (no {RUN_FILE}); name a folder under reports/"
             ) from None
+        except UnicodeDecodeError:
+            raise _not_text(path) from None
         try:
             return RunRecord.model_validate_json(text)
         except ValidationError as error:
@@ -84,6 +86,8 @@ class RunLog:
             whole = path.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise BadInputError(f"{path}: missing; name a folder that `harness run` made") from None
+        except UnicodeDecodeError:
+            raise _not_text(path) from None
         trials = []
         for number, line in enumerate(whole.split("\n")[:-1], 1):
             try:
@@ -107,8 +111,14 @@ class RunLog:
             return Trajectory.model_validate_json(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
+        except UnicodeDecodeError:
+            raise _not_text(path) from None
         except ValidationError as error:
             raise BadInputError(f"{path}: {first_problem(error)}; run the suite again") from None
+
+
+def _not_text(path: Path) -> BadInputError:
+    return BadInputError(f"{path}: not UTF-8 text; run the suite again")
 
 
 def first_problem(error: ValidationError) -> str:

@@ -181,3 +181,11 @@ def test_a_run_without_a_file_is_named(recorded, harness, name):
     done = harness("report", "reports/first")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "reports/first" in done.err
+
+
+@pytest.mark.parametrize("name", ["run.json", "trials.jsonl", "trajectories/fruit/plain/0.json"])
+def test_a_file_of_a_run_that_is_no_text_is_named(recorded, harness, name):
+    (Path("reports/first") / name).write_bytes(b"\xff\xfe")
+    done = harness("report", "reports/first")
+    assert done.code == 2
+    assert done.err == f"error: reports/first/{name}: not UTF-8 text; run the suite again\n"

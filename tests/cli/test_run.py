@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from harness.cli import COMMANDS
+from harness.cli.options import make_command
+from harness.cli.terminal import Terminal
 from tests.cli.tiny import FRUIT, calls_in, command_line, in_process, trials_of, write
 
 
@@ -147,16 +152,26 @@ def test_a_reader_that_stops_reading_is_no_error(recorded):
     assert (whole.wait(), errors) == (0, "")
 
 
-def test_a_defect_is_one_line_and_a_traceback_only_on_demand(recorded, harness):
-    # Not a value that any release of ours writes: stands for what nobody has thought of.
-    path = recorded / "reports" / "first" / "trials.jsonl"
-    path.unlink()
-    path.mkdir()
-    done = harness("show", "reports/first", "fruit/plain/0")
-    assert done.code == 3
-    assert done.err.count("\n") == 1
-    assert done.err.startswith("error: this is a defect in harness, please report it: IsADirectory")
-    assert "Traceback" in harness("show", "reports/first", "fruit/plain/0", "-vv").err
+def test_a_defect_is_one_line_and_a_traceback_only_on_demand(harness, monkeypatch):
+    @make_command("broken", example="harness broken")
+    def command(terminal: Terminal) -> int:
+        raise RuntimeError("nobody has\nthought of this")
+
+    monkeypatch.setitem(COMMANDS, "broken", "Fails.")
+    monkeypatch.setitem(sys.modules, "harness.cli.broken", SimpleNamespace(command=command))
+    done = harness("broken")
+    assert (done.code, done.out) == (3, "")
+    assert done.err == (
+        "error: this is a defect in harness, please report it: RuntimeError: nobody has thought of "
+        "this; -vv shows where\n"
+    )
+    assert "Traceback" in harness("broken", "-vv").err
+
+
+def test_a_place_that_cannot_be_written_is_named(recorded, harness):
+    done = harness("run", "tiny", "--repeats", "1", "--out", "cassettes/tiny/fruit/0.jsonl/run")
+    assert (done.code, done.out) == (3, "")
+    assert done.err == "error: cassettes/tiny/fruit/0.jsonl/run: Not a directory\n"
 
 
 def test_what_a_model_wrote_cannot_command_the_terminal(recorded, harness):

@@ -192,7 +192,7 @@ def record_tiny(folder: Path) -> Path:
             *("run", "tiny", "--record-mode", "all", "--out", "reports/first", "-q"), folder=folder
         )
     kept = in_process("baseline", "update", "reports/first", folder=folder)
-    assert (run.code, run.err, kept.code, kept.err) == (0, "", 0, "")
+    assert (run.code, run.err, kept.code, kept.err) == (0, "", 0, ""), (run, kept)
     return folder
 
 
