@@ -12,11 +12,10 @@ def validate(meeting):
     """Start, end and length agree."""
     start, end = _minutes(meeting["start"]), _minutes(meeting["end"])
     if start is None or end is None:
-        return "start and end must be written HH:MM, as in 08:30: correct them and call output again"
+        return "start and end must be written HH:MM, as in 08:30"
     if end - start != meeting["minutes"]:
         return (
-            f"from start to end are {end - start} minutes, but minutes is {meeting['minutes']}:"
-            " correct what is wrong and call output again"
+            f"from start to end are {end - start} minutes, but minutes is {meeting['minutes']}"
         )
     return None
 

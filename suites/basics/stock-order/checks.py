@@ -6,14 +6,12 @@ def validate(order):
     for line in order["orders"]:
         if line["quantity"] % 10 or line["quantity"] <= 0:
             return (
-                f"{line['item']}: quantity {line['quantity']} is not a multiple of 10:"
-                " correct it and call output again"
+                f"{line['item']}: quantity {line['quantity']} is not a multiple of 10"
             )
     total = sum(line["quantity"] for line in order["orders"])
     if total != order["total"]:
         return (
-            f"the quantities add up to {total}, but total is {order['total']}:"
-            " correct it and call output again"
+            f"the quantities add up to {total}, but total is {order['total']}"
         )
     return None
 

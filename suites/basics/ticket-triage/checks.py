@@ -8,11 +8,10 @@ def validate(ticket):
     owner = OWNERS[ticket["category"]]
     if ticket["owner"] != owner:
         return (
-            f"tickets of category {ticket['category']} belong to {owner}, not {ticket['owner']}:"
-            " correct it and call output again"
+            f"tickets of category {ticket['category']} belong to {owner}, not {ticket['owner']}"
         )
     if ticket["category"] == "crash" and ticket["priority"] == "low":
-        return "a crash is never low: correct it and call output again"
+        return "a crash is never low"
     return None
 
 

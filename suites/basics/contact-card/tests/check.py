@@ -9,5 +9,5 @@ if not path.exists():
     sys.exit("no output was handed in")
 output = json.loads(path.read_text())
 
-expected = {"name": "Lena Ortiz", "email": "lena.ortiz@example.com", "phone": "+34612555018"}
+expected = {"person": "Lena Ortiz", "email": "lena.ortiz@example.com", "phone": "+34612555018"}
 sys.exit(None if output == expected else f"got {output}, expected {expected}")

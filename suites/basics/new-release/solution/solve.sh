@@ -1,6 +1,6 @@
 #!/bin/bash
 set -e
 echo 1.5.0 > VERSION
-echo '- 1.5.0: faster search' >> CHANGELOG.md
+echo '1.5.0: faster search' > NEWS.md
 rm build.tmp
-echo "CHANGELOG.md has $(wc -l < CHANGELOG.md) lines now." > /logs/agent/answer.txt
+echo "The folder has" * > /logs/agent/answer.txt
