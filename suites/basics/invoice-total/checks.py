@@ -5,9 +5,7 @@ def validate(invoice):
     """The total is the sum of the amounts."""
     total = round(sum(invoice["amounts"]), 2)
     if abs(total - invoice["total"]) > 0.001:
-        return (
-            f"the amounts add up to {total}, but total is {invoice['total']}"
-        )
+        return f"the amounts add up to {total}, but total is {invoice['total']}"
     return None
 
 

@@ -11,9 +11,7 @@ def validate(summary):
     if summary["first"] > summary["last"]:
         return "first is later than last"
     if (summary["errors"] == 1) != (summary["first"] == summary["last"]):
-        return (
-            f"errors is {summary['errors']}, which does not fit first and last"
-        )
+        return f"errors is {summary['errors']}, which does not fit first and last"
     return None
 
 
@@ -21,4 +19,6 @@ def preview(summary):
     """Facts about the draft."""
     first, last = summary.get("first"), summary.get("last")
     same = "the same line" if first == last else "two different lines"
-    return f"{summary.get('errors')} lines of level ERROR; first and last are {same}: {first}, {last}."
+    return (
+        f"{summary.get('errors')} lines of level ERROR; first and last are {same}: {first}, {last}."
+    )

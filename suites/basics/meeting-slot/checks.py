@@ -14,9 +14,7 @@ def validate(meeting):
     if start is None or end is None:
         return "start and end must be written HH:MM, as in 08:30"
     if end - start != meeting["minutes"]:
-        return (
-            f"from start to end are {end - start} minutes, but minutes is {meeting['minutes']}"
-        )
+        return f"from start to end are {end - start} minutes, but minutes is {meeting['minutes']}"
     return None
 
 

@@ -8,7 +8,11 @@ path = Path("/logs/agent/answer.txt")
 answer = path.read_text() if path.exists() else ""
 
 folder = Path("/workspace")
-expected = {"NEWS.md": "1.5.0: faster search", "VERSION": "1.5.0", "search.py": "print('searching')"}
+expected = {
+    "NEWS.md": "1.5.0: faster search",
+    "VERSION": "1.5.0",
+    "search.py": "print('searching')",
+}
 files = {path.name: path.read_text().strip() for path in folder.iterdir() if path.is_file()}
 if files != expected:
     sys.exit(f"the folder has {files}")
