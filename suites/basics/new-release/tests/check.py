@@ -9,7 +9,6 @@ answer = path.read_text() if path.exists() else ""
 
 folder = Path("/workspace")
 expected = {
-    "NEWS.md": "1.5.0: faster search",
     "VERSION": "1.5.0",
     "search.py": "print('searching')",
 }
