@@ -126,6 +126,12 @@ def test_dry_run_counts_the_trials_that_would_be_live(
     assert found["cost_usd"] is None
 
 
+def test_dry_run_knows_that_a_task_has_changed(recorded, harness):
+    write(recorded / "suites/tiny/fruit/instruction.md", FRUIT.replace("apple", "pear"))
+    (found,) = harness("run", "tiny", "--dry-run", "--json").json["suites"]
+    assert {row["task"]: row["misses"] for row in found["variants"]} == {"fruit": 2, "lines": 0}
+
+
 def test_dry_run_estimates_calls_and_cost_from_the_recordings(recorded, harness):
     price = "model.price={input = 10.0, output = 100.0}"
     options = ("--dry-run", "--record-mode", "all", "--set", price)

@@ -35,7 +35,7 @@ def test_warnings_reach_stderr_and_nothing_less_does(capsys):
 def run_on_a_terminal(folder, **variables: str) -> str:
     """What stderr gets where it is a terminal."""
     leader, follower = pty.openpty()
-    environment = {"PATH": os.environ["PATH"]} | variables
+    environment = os.environ | variables
     process = subprocess.Popen(
         command_line("run", "tiny", "--task", "lines", "--jobs", "1"),
         cwd=folder,

@@ -90,8 +90,8 @@ class ModelServer:
     """Speaks chat completions on loopback, and remembers what it was asked."""
 
     solve: Callable[[list[Message]], Answer] = solve
-    hangs_at: int | None = None
-    """Number of the request that is never answered, counted from 1."""
+    hangs_from: int | None = None
+    """Number of the first request that is never answered, counted from 1; nor is any after it."""
     port: int = 0
     asked: list[list[Message]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -130,7 +130,7 @@ def model_server(**settings: Any) -> Iterator[ModelServer]:
             state.headers.append({name.lower(): value for name, value in self.headers.items()})
             state.asked.append(body["messages"])
             number = len(state.asked)
-            if number == state.hangs_at:
+            if state.hangs_from is not None and number >= state.hangs_from:
                 state.hanging.set()
                 state.released.wait()
                 self.close_connection = True
