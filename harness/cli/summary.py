@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from harness.analysis import numbers
 from harness.analysis.exact import UnscoredTrial, unscored_trial
@@ -116,7 +116,11 @@ def summary_lines(summary: RunSummary) -> list[str]:
     variants = [group.variant for group in summary.totals]
     rows = [["passed, of trials judged", *variants]]
     rows += [[task.task, *_across(variants, task.variants, _passed)] for task in summary.tasks]
-    totals = [["all tasks", *_across(variants, summary.totals, _passed)]]
+    totals = [["all its tasks", *_across(variants, summary.totals, _passed)]]
+    if any(len(_tasks_of(summary, name)) < len(summary.tasks) for name in variants):
+        # Columns over different tasks do not compare; the first variant on the same tasks does.
+        there = [_on_tasks(summary, variants[0], _tasks_of(summary, name)) for name in variants]
+        totals.append([f"{variants[0]} on the same tasks", *there])
     reasons = [r for r in TerminationReason if any(r in group.endings for group in summary.totals)]
     for reason in reasons:
         name = f"ended {reason.value.replace('_', ' ')}"
@@ -130,6 +134,26 @@ def summary_lines(summary: RunSummary) -> list[str]:
     lines = table([*rows, *totals], right=range(1, len(variants) + 1))
     lines.insert(2 + len(summary.tasks), lines[1])
     return lines
+
+
+def _tasks_of(summary: RunSummary, variant: str) -> set[str]:
+    return {
+        task.task
+        for task in summary.tasks
+        if any(group.variant == variant for group in task.variants)
+    }
+
+
+def _on_tasks(summary: RunSummary, variant: str, tasks: Collection[str]) -> str:
+    groups = [
+        group
+        for task in summary.tasks
+        if task.task in tasks
+        for group in task.variants
+        if group.variant == variant
+    ]
+    judged = sum(group.judged for group in groups)
+    return f"{sum(group.passed for group in groups)}/{judged}" if judged else numbers.ABSENT
 
 
 def _across(

@@ -30,12 +30,21 @@ def test_the_table_counts_what_the_log_holds(recorded, harness):
     lines = [line.split() for line in done.out.splitlines()]
     assert ["fruit", "2/2", "2/2"] in lines
     assert ["lines", "0/2", "0/2"] in lines
-    assert ["all", "tasks", "2/4", "2/4"] in lines
+    assert ["all", "its", "tasks", "2/4", "2/4"] in lines
     assert ["ended", "completed", "4", "4"] in lines
     assert ["iterations,", "mean", "2.0", "3.0"] in lines
     assert ["tokens,", "mean", "220", "330"] in lines
     assert done.out.endswith("Report: again/report.html\n")
     assert "<html" in (recorded / "again" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_variant_of_some_tasks_stands_beside_the_first_one_on_the_same(recorded, harness):
+    suite = recorded / "suites/tiny/suite.toml"
+    suite.write_text(suite.read_text(encoding="utf-8") + 'tasks = ["fruit"]\n', encoding="utf-8")
+    lines = [line.split() for line in harness("run", "tiny").out.splitlines()]
+    assert ["lines", "0/2"] in lines
+    assert ["all", "its", "tasks", "2/4", "2/2"] in lines
+    assert ["plain", "on", "the", "same", "tasks", "2/4", "2/2"] in lines
 
 
 def test_json_is_all_there_is_on_stdout(recorded, harness):
