@@ -11,12 +11,10 @@ from typing import Any, TypeVar
 
 import click
 
+from harness.cassette.redact import MIN_SECRET_CHARS
 from harness.cli.terminal import Terminal, Warnings
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-MIN_SECRET_CHARS = 8
-"""Shorter values of key variables are no keys, and would redact half a text."""
 
 
 def make_command(name: str, *, example: str) -> Callable[[Callable[..., int]], click.Command]:
