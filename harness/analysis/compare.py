@@ -95,7 +95,8 @@ def _paired(
         if len(members) == 2 and not faults:
             pairs[cell[0]].append((members[0], members[1]))
         else:
-            reasons["no counterpart"] += len(members) - len(faults)
+            why = "not run by both" if len(members) == 1 else "counterpart left out"
+            reasons[why] += len(members) - len(faults)
     left_out = tuple(
         LeftOut(reason=reason, count=count) for reason, count in sorted(reasons.items()) if count
     )

@@ -168,6 +168,8 @@ def _parts(
             case ToolResult():
                 if block.call_id not in called:
                     yield said.result(block)
+            case VendorBlock(dialect=dialect) if dialect.startswith("text-"):
+                pass  # A text protocol's wording of the calls that are shown already.
             case VendorBlock(dialect=dialect, data=data):
                 kind_of = data.get("type")
                 title = f"{kind_of if isinstance(kind_of, str) else 'block'} ({dialect})"

@@ -151,12 +151,13 @@ def test_trials_without_a_result_are_left_out_with_their_counterparts_and_counte
     assert (found.tasks, found.pairs) == (3, 6)
     assert found.left_out == (
         LeftOut(reason="answered by several models", count=1),
-        LeftOut(reason="no counterpart", count=3),
+        LeftOut(reason="counterpart left out", count=2),
+        LeftOut(reason="not run by both", count=1),
         LeftOut(reason="replay_miss", count=1),
     )
     assert (
-        "5 trials left out: 1 answered by several models, 3 no counterpart, 1 replay_miss."
-        in found.notes
+        "5 trials left out: 1 answered by several models, 2 counterpart left out, "
+        "1 not run by both, 1 replay_miss." in found.notes
     )
     assert "3 tasks × 2 repeats" in found.headline
 
@@ -196,7 +197,7 @@ def test_without_any_pair_the_comparison_is_inconclusive_with_the_reason():
     assert (found.tasks, found.pairs, found.endings.transitions) == (0, 0, ())
     assert found.headline == (
         "candidate vs baseline: inconclusive, because no task has a usable trial of both"
-        " (12 trials left out: 6 no counterpart, 6 replay_miss)."
+        " (12 trials left out: 6 counterpart left out, 6 replay_miss)."
     )
     assert Comparison.model_validate_json(found.model_dump_json()) == found
 
