@@ -4,8 +4,12 @@ OWNERS = {"billing": "Ada", "login": "Ben", "crash": "Cleo"}
 
 
 def validate(ticket):
-    """The owner fits the category."""
-    owner = OWNERS[ticket["category"]]
+    """Category and priority are ones that exist, and the owner fits."""
+    owner = OWNERS.get(ticket["category"])
+    if owner is None:
+        return f"category must be one of {', '.join(OWNERS)}"
+    if ticket["priority"] not in ("normal", "high"):
+        return "priority must be normal or high"
     if ticket["owner"] != owner:
         return f"tickets of category {ticket['category']} belong to {owner}, not {ticket['owner']}"
     return None
