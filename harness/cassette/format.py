@@ -98,6 +98,8 @@ class ToolLine(Record):
     name: str
     identity: str
     """Digest of the tool's schema and settings."""
+    timeout_s: float
+    """What the call was allowed: under another timeout it may give something else."""
     sandbox: str | None
     variant: str
     arguments: JsonObject

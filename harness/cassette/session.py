@@ -33,6 +33,10 @@ class Session:
         self.recorded = 0
         self.last: str | None = None
         """The latest model call: what tool calls belong to."""
+        self.elapsed_s = 0.0
+        """How long the answers and tool results used so far took: the same whenever replayed."""
+        self.unanswered = False
+        """Whether the latest request has no recorded answer, so that replay could not go on."""
         self.redactor = tape.redactor
         self._tape = tape
         self._where = where
@@ -76,6 +80,7 @@ class Session:
             answer = self._serve(clean)
         if answer is None and not self.recording:
             raise self.miss(self._explain(clean))
+        self.unanswered = answer is None
         return answer
 
     def _serve(self, request: CanonicalRequest) -> StoredResponse | None:
@@ -83,12 +88,14 @@ class Session:
         entry = self._tape.find(request.digest, ordinal, self.variant, self._used)
         if entry is None:
             return None
-        response = self._tape.interaction(entry).response
-        self._advance(request, entry.id)
+        line = self._tape.interaction(entry)
+        self._advance(request, entry.id, line.latency_s)
         self.served += 1
-        return response
+        return line.response
 
-    def _advance(self, request: CanonicalRequest, interaction: str) -> None:
+    def _advance(self, request: CanonicalRequest, interaction: str, latency_s: float) -> None:
+        self.unanswered = False
+        self.spend(latency_s)
         self._cursors[request.digest] += 1
         self._interactions.append(interaction)
         if request.is_model_call:
@@ -104,6 +111,7 @@ class Session:
         """
         with self._tape.lock:
             clean = request.redacted(self.redactor.json)
+            latency_s = round(latency_s, 4)
             try:
                 name = self._tape.add_interaction(
                     clean,
@@ -115,8 +123,13 @@ class Session:
             except HarnessError as error:
                 self.fail(error)
                 raise
-            self._advance(clean, name)
+            self._advance(clean, name, latency_s)
             self.recorded += 1
+
+    def spend(self, seconds: float) -> None:
+        """Let the trial's time pass."""
+        with self._tape.lock:
+            self.elapsed_s += seconds
 
     def tool_result(self, key: ToolKey) -> StoredResult | None:
         """The recorded result of a tool call."""
@@ -168,13 +181,20 @@ class Session:
     def finish(self, *, complete: bool = True) -> None:
         """End the trial; a recorded one is marked as finished unless it is not complete.
 
+        One that is not complete keeps the cassette unfinished: recording again goes on with it.
+
         Raises:
             HarnessError: the cassette broke during the trial.
         """
         if self.error is not None:
             raise self.error
         used = self._interactions or self._tools or self._verdicts
-        if not (self.recording and complete and used) or self.misses:
+        if not self.recording:
+            return
+        if self.misses or not complete:
+            self._tape.incomplete = True
+            return
+        if not used:
             return
         with self._tape.lock:
             self._tape.add_trial(
@@ -201,7 +221,8 @@ class Session:
         arguments = canonical_json(key.arguments).decode()
         if len(arguments) > _MAX_ARGUMENTS_CHARS:
             arguments = arguments[:_MAX_ARGUMENTS_CHARS] + "…"
-        text = f"{self._where} has no recorded result of the tool call {key.name} {arguments}."
+        text = f"{self._where} has no recorded result of the tool call {key.name} {arguments}"
+        text += f" with a timeout of {key.timeout_s:g} s."
         return Miss(f"tool {key.name}", text + hint)
 
     def _explain(self, request: CanonicalRequest) -> Miss:

@@ -111,7 +111,8 @@ class Store:
         """Give the file up; a finished recording takes its place.
 
         Args:
-            finished: False leaves an unfinished recording beside the file, to go on with later.
+            finished: False leaves an unfinished recording beside the file, to go on with later;
+                so does a trial in it that is not complete.
         """
         if self._closed:
             return
@@ -125,6 +126,8 @@ class Store:
                 return
             if journal.is_empty:
                 journal.remove()
+            elif self._tape.incomplete:
+                _LOG.warning("%s: a trial is not complete; record again to go on", journal.path)
             elif finished:
                 if self._old is not None:
                     carry_over(self._old, self._tape)

@@ -55,6 +55,7 @@ class ToolKey:
     arguments: JsonObject
     identity: str
     """Digest of the tool's schema and settings."""
+    timeout_s: float
     ordinal: int = 0
     """Counts calls that are alike in all of this."""
 
@@ -62,7 +63,7 @@ class ToolKey:
     def id(self) -> str:
         """The key in a cassette."""
         parts = [self.interaction, self.position, self.name, self.arguments, self.identity]
-        return digest([*parts, self.ordinal])[:DIGEST_CHARS]
+        return digest([*parts, self.timeout_s, self.ordinal])[:DIGEST_CHARS]
 
 
 def verdict_id(transcript_digest: str, tests_digest: str) -> str:
@@ -83,6 +84,8 @@ class Tape:
         self.index = Index() if journal is None else Index.load(journal)
         self.cell = cell
         self.redactor = redactor
+        self.incomplete = False
+        """Whether a trial that recorded has an end that replay would not come to."""
         self.lock = threading.RLock()
 
     def find(
@@ -168,7 +171,7 @@ class Tape:
                 parameters=request.parameters_digest,
                 variant=variant,
                 recorded_at=recorded_at or datetime.now(UTC),
-                latency_s=round(latency_s, 4),
+                latency_s=latency_s,
                 model=model,
                 fingerprint=fingerprint,
                 usage=usage,
@@ -195,6 +198,7 @@ class Tape:
             ordinal=key.ordinal,
             name=key.name,
             identity=key.identity,
+            timeout_s=key.timeout_s,
             sandbox=sandbox,
             variant=variant,
             arguments=key.arguments,
@@ -307,6 +311,7 @@ def _move_tool(new: Tape, line: ToolLine, moved: dict[str, str]) -> str:
         line.name,
         line.arguments,
         line.identity,
+        line.timeout_s,
         line.ordinal,
     )
     if key.id not in new.index.tools:

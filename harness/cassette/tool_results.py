@@ -70,6 +70,11 @@ class RecordedTools:
         Raises:
             ReplayMissError: nothing is recorded and nothing may run.
         """
+        outcome = self._serve_or_run(invocation)
+        self._session.spend(outcome.duration_s)
+        return outcome
+
+    def _serve_or_run(self, invocation: ToolInvocation) -> ToolOutcome:
         key = self._key(invocation)
         stored = self._session.tool_result(key)
         recorded = None if stored is None else _outcome(stored)
@@ -127,6 +132,7 @@ class RecordedTools:
             invocation.name,
             cast(JsonObject, redacted),
             self._inner.identity(invocation.name),
+            float(invocation.timeout_s),
         )
         ordinal = self._seen[key.id]
         self._seen[key.id] += 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness.errors import RunFailedError
@@ -54,6 +55,7 @@ class Loop:
         config: LoopConfig | None = None,
         temperature: float | None = None,
         observers: Sequence[Observer] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.provider = provider
         self.model = model
@@ -62,6 +64,7 @@ class Loop:
         self.config = config or LoopConfig()
         self.temperature = temperature
         self.observers = tuple(observers)
+        self.clock = clock
         self._cancelled: str | None = None
         self._running: ToolCallAnswerer | None = None
         check_configuration(self.config, tools, output)
@@ -112,7 +115,7 @@ class _Run:
         if self.config.text_protocol is not None:
             provider = TextProtocolProvider(provider, JsonProtocol())
         self.transcript = Transcript(messages)
-        self.events = EventLog(loop.observers)
+        self.events = EventLog(loop.observers, loop.clock)
         self.model = ModelCaller(provider, self.events, self.config.llm_error_threshold)
         self.answerer = ToolCallAnswerer(loop.tools, loop.output, self.config, self.events)
         self.completion = TextCompletion(self.config, loop.output, self.events)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from harness.protocols import Observer
 from harness.schema.record import Json
@@ -13,17 +12,18 @@ from harness.schema.trajectory import Event, EventKind
 class EventLog:
     """Numbers and dates events, keeps them, and isolates observers that raise."""
 
-    def __init__(self, observers: Sequence[Observer]) -> None:
+    def __init__(self, observers: Sequence[Observer], clock: Callable[[], float]) -> None:
         self.observers = tuple(observers)
         self.events: list[Event] = []
         self.callback_errors: list[str] = []
         self.iteration = 0
-        self.started = time.monotonic()
+        self.clock = clock
+        self.started = clock()
 
     @property
     def elapsed_s(self) -> float:
         """Seconds since the run began."""
-        return time.monotonic() - self.started
+        return self.clock() - self.started
 
     def emit(self, kind: EventKind, **data: Json) -> None:
         """Record an event and show it to every observer."""

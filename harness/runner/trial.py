@@ -26,7 +26,7 @@ from harness.runner.log import TRAJECTORIES
 from harness.runner.plan import Cell, TrialSpec
 from harness.runner.verifier import verify
 from harness.sandbox.probe import best
-from harness.schema.loop_config import UNSCORED, TerminationReason
+from harness.schema.loop_config import UNSCORED, LoopConfig, TerminationReason
 from harness.schema.results import Outcome, RecordMode, ToolsMode, TrialRecord, Verdict
 from harness.schema.suite import ModelConfig
 from harness.schema.trajectory import Trajectory
@@ -41,12 +41,11 @@ NO_KEY = "no-key"
 
 UNFINISHED = frozenset(
     {
-        TerminationReason.MODEL_ERROR,
         TerminationReason.INFRASTRUCTURE_ERROR,
         TerminationReason.CANCELLED,
     }
 )
-"""Endings after which a recording is not complete: recording again goes on with it."""
+"""Endings that replay would not come to: recording again goes on with such a trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +119,16 @@ def run_trial(spec: TrialSpec, store: Store, settings: TrialSettings) -> Trial:
             model=spec.model.name,
             tools=tools,
             output=output_spec(spec.task),
-            config=spec.variant.loop,
+            config=_loop_config(spec),
             temperature=spec.model.temperature,
+            clock=lambda: session.elapsed_s,
         )
         with use(session, [vendor.dialect() for vendor in VENDORS.values()]):
             trajectory = loop.run(spec.task.instruction, system=_system(spec))
         trajectory = Trajectory.model_validate(redactor.json(trajectory.model_dump(mode="json")))
         trajectory = _with_miss(trajectory, session)
         verdict, trajectory = _verdict(spec, trajectory, session, tools, workspace, settings)
-        session.finish(complete=trajectory.termination_reason not in UNFINISHED)
+        session.finish(complete=_is_complete(trajectory, session))
     finally:
         workspace.close()
     duration_s = round(time.monotonic() - started, 6)
@@ -145,9 +145,27 @@ def _live_client(model: ModelConfig, settings: TrialSettings) -> Provider:
     return provider
 
 
+def _loop_config(spec: TrialSpec) -> LoopConfig:
+    """The variant's settings, within the time that the task gives."""
+    config, limit = spec.variant.loop, spec.task.agent_timeout_s
+    own = config.budget.max_duration_s
+    if limit is None or (own is not None and own <= limit):
+        return config
+    budget = config.budget.model_copy(update={"max_duration_s": limit})
+    return config.model_copy(update={"budget": budget})
+
+
 def _system(spec: TrialSpec) -> str:
     active = spec.task.skills if spec.variant.skills == "curated" else ()
     return with_skills(spec.system, active)
+
+
+def _is_complete(trajectory: Trajectory, session: Session) -> bool:
+    """Whether replaying what is recorded comes to the same end."""
+    if trajectory.termination_reason is TerminationReason.MODEL_ERROR:
+        # A refusal that was recorded is served again; a server that was gone is not.
+        return not session.unanswered
+    return trajectory.termination_reason not in UNFINISHED
 
 
 def _with_miss(trajectory: Trajectory, session: Session) -> Trajectory:
@@ -194,7 +212,7 @@ def _verdict(
             "error": str(error),
         }
         return None, trajectory.model_copy(update=broken)
-    if session.recording:
+    if session.recording and _is_complete(trajectory, session):
         return session.record_verdict(transcript, spec.task.tests_digest, verdict), trajectory
     clean = session.redactor.json(verdict.model_dump(mode="json"))
     return Verdict.model_validate(clean), trajectory

@@ -171,6 +171,30 @@ def test_all_loses_nothing_when_nothing_could_be_recorded(path: Path):
     assert replay(path, "a") == "x a"
 
 
+@pytest.mark.parametrize("mode", ["once", "new_episodes", "all"])
+def test_a_trial_that_is_not_complete_leaves_the_recording_to_go_on_with(
+    path: Path, mode: RecordMode, caplog: pytest.LogCaptureFixture
+):
+    with open_store(path, mode) as store:
+        for variant in ("a", "b"):
+            session = store.session(variant)
+            first = ask(session, "go", live="first")
+            if variant == "a":
+                session.finish(complete=False)
+        ask(session, "go", first, "b", live="x b")
+        session.finish()
+    assert [entry.name for entry in path.parent.iterdir()] == ["0.jsonl.partial"]
+    assert "a trial is not complete" in caplog.text
+    with open_store(path, mode) as store:
+        for variant in ("a", "b"):
+            session = store.session(variant)
+            assert ask(session, "go", live="never") == "first"
+            ask(session, "go", first, variant, live="x a")
+            session.finish()
+    assert (replay(path, "a"), replay(path, "b")) == ("x a", "x b")
+    assert [entry.name for entry in path.parent.iterdir()] == ["0.jsonl"]
+
+
 RECORDER = """
 import os, signal, sys
 from pathlib import Path

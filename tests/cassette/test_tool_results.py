@@ -9,7 +9,7 @@ from harness.errors import ReplayMissError
 from harness.protocols import ToolInvocation, ToolOutcome
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
-from tests.cassette.cells import HINT, ask, open_store
+from tests.cassette.cells import HINT, answer, ask, open_store, request
 
 
 class Notebook:
@@ -32,9 +32,11 @@ class Notebook:
         return ToolOutcome(" ".join(self.lines), "failed", 1.5)
 
 
-def call(name: str, position: int = 0, **arguments: str) -> ToolInvocation:
+def call(
+    name: str, position: int = 0, *, timeout_s: float = 1, **arguments: str
+) -> ToolInvocation:
     given: JsonObject = dict(arguments)
-    return ToolInvocation("call-1", name, given, position, 1.0)
+    return ToolInvocation("call-1", name, given, position, timeout_s)
 
 
 def sandbox() -> str:
@@ -78,8 +80,9 @@ def test_replay_serves_results_and_runs_nothing(path: Path):
         (call("add", 1, line="one"), ""),
         (call("append", line="one"), ""),
         (call("add", line="one"), "other settings"),
+        (call("add", line="one", timeout_s=2), ""),
     ],
-    ids=["arguments", "position", "name", "tool"],
+    ids=["arguments", "position", "name", "tool", "timeout"],
 )
 def test_a_call_that_differs_in_anything_is_a_miss(
     path: Path, invocation: ToolInvocation, settings: str
@@ -92,6 +95,30 @@ def test_a_call_that_differs_in_anything_is_a_miss(
             tools.invoke(invocation)
     assert HINT in str(caught.value)
     assert [miss.cause for miss in session.misses] == [f"tool {invocation.name}"]
+
+
+def test_a_whole_number_of_seconds_is_the_same_timeout(path: Path):
+    with open_store(path) as store:
+        session = store.session("a")
+        ask(session, "go", live="never")
+        tools = RecordedTools(Notebook(), session, mode="replay")
+        assert tools.invoke(call("add", line="one", timeout_s=1.0)) == ToolOutcome("line 1")
+
+
+def test_the_time_of_a_trial_is_that_of_its_recordings(tmp_path: Path):
+    path = tmp_path / "0.jsonl"
+    elapsed = []
+    for mode in ("new_episodes", "none"):
+        with open_store(path, mode) as store:  # type: ignore[arg-type]
+            session = store.session("a")
+            tools = RecordedTools(Notebook(), session, mode="replay")
+            if session.claim(request("go")) is None:
+                session.append(request("go"), answer("read it"), latency_s=0.1000499)
+            elapsed.append(session.elapsed_s)
+            tools.invoke(call("read"))
+            elapsed.append(session.elapsed_s)
+            session.finish()
+    assert elapsed == [0.1, 1.6] * 2
 
 
 def test_the_same_call_of_another_turn_is_another_call(path: Path):

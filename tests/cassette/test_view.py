@@ -20,7 +20,7 @@ def test_a_cassette_is_seen_as_a_tree(tmp_path: Path):
             ask(session, "go", live="x")
             if variant == "a":
                 result = StoredResult(content="done", status="ok", duration_s=0)
-                key = ToolKey(session.last, 0, "shell", {"command": "ls"}, "identity")
+                key = ToolKey(session.last, 0, "shell", {"command": "ls"}, "identity", 60.0)
                 session.record_tool(key, result, "bench")
             ask(session, "go", "x", variant, live=variant)
             session.record_verdict(variant, "tests", Verdict(rewards={"reward": 1}))

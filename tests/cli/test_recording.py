@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from tests.cli.tiny import (
     make_suite,
     make_task,
     model_server,
+    solve,
     text_of,
     trials_of,
     write,
@@ -188,4 +191,63 @@ def test_a_server_that_is_gone_is_an_ending_and_nothing_is_kept_as_recorded(
     done = harness("run", "tiny", *options, "--record-mode", "all")
     (run,) = done.json["runs"]
     assert run["totals"][0]["endings"] == {"model_error": 1}
+    assert [path for path in Path("cassettes").rglob("*") if path.is_file()] == []
     assert harness("run", "tiny", *options).code == 3
+
+
+@pytest.mark.parametrize("mode", ["once", "new_episodes", "all"])
+def test_a_trial_whose_server_went_away_is_gone_on_with(tmp_path, monkeypatch, harness, mode):
+    monkeypatch.chdir(tmp_path)
+    failing = threading.Event()
+    failing.set()
+
+    def ends_after_the_first_call(messages):
+        if failing.is_set() and messages[-1]["role"] == "tool":
+            raise ConnectionError
+        return solve(messages)
+
+    options = ("--task", "fruit", "--variants", "plain", "--repeats", "1", "--record-mode", mode)
+    with model_server(solve=ends_after_the_first_call) as server:
+        make_suite(tmp_path / "suites/tiny", server.port)
+        harness("run", "tiny", *options, "--out", "cut")
+        assert [trial.termination_reason for trial in trials_of(Path("cut"))] == ["model_error"]
+        assert calls_in(Path("cut")) == {"fruit/plain/0": (0, 1)}
+        (left,) = [path for path in Path("cassettes").rglob("*") if path.is_file()]
+        assert left.name == "0.jsonl.partial"
+        assert '"kind":"verdict"' not in left.read_text(encoding="utf-8")
+        failing.clear()
+        assert harness("run", "tiny", *options, "--out", "whole").code == 0
+    assert calls_in(Path("whole")) == {"fruit/plain/0": (1, 1)}
+    assert harness("run", "tiny", *options[:-2], "--out", "again").code == 0
+    assert trials_of(Path("again")) == trials_of(Path("whole"))
+
+
+@pytest.mark.parametrize(
+    ("task_limit", "variants_limit"), [(0.2, None), (None, 0.2), (0.2, 99), (99, 0.2)]
+)
+def test_time_that_ran_out_while_recording_runs_out_on_replay(
+    tmp_path, monkeypatch, harness, task_limit, variants_limit
+):
+    monkeypatch.chdir(tmp_path)
+
+    def slowly(messages):
+        time.sleep(0.3)
+        return solve(messages)
+
+    options = ["--task", "fruit", "--repeats", "1"]
+    if variants_limit is not None:
+        options += ["--set", f"loop.budget.max_duration_s={variants_limit}"]
+    with model_server(solve=slowly) as server:
+        suite = make_suite(tmp_path / "suites/tiny", server.port)
+        if task_limit is not None:
+            write(suite / "fruit/task.toml", f"[agent]\ntimeout_sec = {task_limit}\n")
+        harness("run", "tiny", *options, "--record-mode", "all", "--out", "recorded")
+    harness("run", "tiny", *options, "--out", "replayed")
+    recorded, replayed = Path("recorded"), Path("replayed")
+    assert trials_of(replayed) == trials_of(recorded)
+    assert {(trial.variant, trial.termination_reason, trial.outcome) for trial in
+            trials_of(recorded)} == {
+        ("plain", "duration_exceeded", "passed"), ("confirmed", "duration_exceeded", "passed"),
+    }  # fmt: skip
+    for story in recorded.rglob("trajectories/**/*.json"):
+        assert (replayed / story.relative_to(recorded)).read_bytes() == story.read_bytes()
