@@ -16,7 +16,7 @@ from benchmarks.traffic import answer, requests, server
 from harness.cassette.http import use
 from harness.cassette.redact import Redactor
 from harness.cassette.store import Store
-from harness.cassette.tape import Cell
+from harness.cassette.tape import Origin
 from harness.providers.openai_chat import OpenAIChat
 from harness.schema.results import RecordMode
 
@@ -58,8 +58,8 @@ def main() -> None:
 
 
 def _with_cassette(path: Path, mode: RecordMode, client: openai.OpenAI, conversations: int) -> None:
-    cell = Cell("bench", "bench", 0, "-")
-    with Store.open(path, mode, cell=cell, redactor=Redactor({})) as store:
+    origin = Origin("bench", "bench", 0, "-")
+    with Store.open(path, mode, origin=origin, redactor=Redactor({})) as store:
         session = store.session("bench")
         with use(session, [OpenAIChat()]):
             _ask_all(client, conversations)

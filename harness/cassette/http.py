@@ -24,7 +24,9 @@ from harness.errors import HarnessError
 from harness.protocols import Dialect
 
 # Says nothing about the agent: overload and time-outs are tried again, a refused key is replaced.
-_NOT_RECORDED = frozenset({401, 403, 407, 408, 409, 429})
+# 404 and 405 come from a wrong base_url or model name. Where a server listens is no part of a
+# request's identity, so they would be served even after the address was put right.
+_NOT_RECORDED = frozenset({401, 403, 404, 405, 407, 408, 409, 429})
 
 
 @dataclass(frozen=True, slots=True)

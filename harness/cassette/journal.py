@@ -28,12 +28,15 @@ class Place:
 class Journal:
     """An open cassette file."""
 
-    def __init__(self, path: Path, fd: int, *, writable: bool) -> None:
+    def __init__(
+        self, path: Path, fd: int, *, writable: bool, may_start_over: bool = False
+    ) -> None:
         """Wrap an open descriptor; use `open_for_reading` and `open_for_writing`."""
         self.path = path
         self.writable = writable
         self.repaired: str | None = None
         """What was cut away from the end of the file, in words."""
+        self._may_start_over = may_start_over
         self._fd = fd
         self._size = os.fstat(fd).st_size
         self._lines = 0
@@ -47,8 +50,13 @@ class Journal:
             raise CassetteError(f"{path}: cannot be read: {error.strerror}") from error
 
     @classmethod
-    def open_for_writing(cls, path: Path) -> Journal:
+    def open_for_writing(cls, path: Path, *, may_start_over: bool = False) -> Journal:
         """Open or make a file, and keep every other writer out.
+
+        Args:
+            path: The file.
+            may_start_over: Whether a cut first line is cut away too. Only for a file that nobody
+                but a recording writes: elsewhere it may be anything, and not ours to remove.
 
         Raises:
             CassetteError: it cannot be written, or somebody else is recording it.
@@ -67,7 +75,7 @@ class Journal:
             raise CassetteError(
                 f"{path}: another process is recording this cassette; wait for it to end"
             ) from error
-        return cls(path, fd, writable=True)
+        return cls(path, fd, writable=True, may_start_over=may_start_over)
 
     @property
     def is_empty(self) -> bool:
@@ -77,7 +85,8 @@ class Journal:
     def scan(self) -> Iterator[tuple[Place, bytes]]:
         """Every line in order, each checked against its seal.
 
-        A cut last line is cut away when the file is open for writing.
+        A cut last line is cut away when the file is open for writing. The first line may be cut
+        only where the file may start over.
 
         Raises:
             CassetteError: a line is damaged or cut, or the file is of another format.
@@ -90,14 +99,17 @@ class Journal:
             number = self._lines + 1
             self._refuse_other_format(raw, number)
             if not is_sealed(raw):
+                if number == 1 and (end >= 0 or not self._may_start_over):
+                    raise self.untrusted(1, "not a cassette, or its first line is damaged")
                 if end >= 0:
                     raise self.untrusted(number, "the line is damaged")
                 self._repair_cut(number, offset)
                 return
-            if end < 0 and self.writable:
-                self._write(b"\n")
             self._lines = number
             yield Place(number, offset, len(raw)), raw
+            # Only now: whoever asked has not refused the line.
+            if end < 0 and self.writable:
+                self._write(b"\n")
             offset += len(raw) + 1
         if not data and not self.writable:
             raise self.untrusted(1, "the file is empty")

@@ -200,7 +200,7 @@ class Session:
             self._tape.add_trial(
                 TrialLine(
                     variant=self.variant,
-                    task_digest=self._tape.cell.task_digest,
+                    task_digest=self._tape.origin.task_digest,
                     finished_at=datetime.now(UTC),
                     interactions=tuple(self._interactions),
                     tools=tuple(self._tools),
@@ -230,7 +230,7 @@ class Session:
         return explain(
             request,
             self._tape.nearest(request),
-            task_changed=None if recorded is None else recorded != self._tape.cell.task_digest,
+            task_changed=None if recorded is None else recorded != self._tape.origin.task_digest,
             where=self._where,
             record_hint=self._record_hint,
         )

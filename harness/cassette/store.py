@@ -11,7 +11,7 @@ from typing import Self
 from harness.cassette.journal import Journal
 from harness.cassette.redact import Redactor
 from harness.cassette.session import Session
-from harness.cassette.tape import Cell, Tape, carry_over
+from harness.cassette.tape import Origin, Tape, carry_over
 from harness.schema.results import RecordMode
 
 _LOG = logging.getLogger("harness.cassette")
@@ -38,7 +38,7 @@ class Store:
         path: Path,
         mode: RecordMode,
         *,
-        cell: Cell,
+        origin: Origin,
         redactor: Redactor,
         record_hint: str = "",
     ) -> Store:
@@ -51,7 +51,7 @@ class Store:
                 `new_episodes` serves what is there and records the rest. `all` records anew and
                 keeps the branches of variants that were not run. A recording mode goes on with
                 what an interrupted recording left behind.
-            cell: What the cassette belongs to.
+            origin: What the cassette belongs to.
             redactor: Removes secrets from all that is written.
             record_hint: Command that records what a miss lacks.
 
@@ -65,7 +65,7 @@ class Store:
 
             def load(journal: Journal) -> Tape:
                 opened.callback(journal.close)
-                tape = Tape(journal, cell, redactor)
+                tape = Tape(journal, origin, redactor)
                 if journal.repaired:
                     _LOG.warning("%s", journal.repaired)
                 return tape
@@ -75,7 +75,7 @@ class Store:
                 if path.exists():
                     tape = load(Journal.open_for_reading(path))
                 else:
-                    tape = Tape(None, cell, redactor)
+                    tape = Tape(None, origin, redactor)
             elif mode != "all" and path.exists() and not unfinished:
                 tape = load(Journal.open_for_writing(path))
                 # Left by a process that was killed before it recorded anything.
@@ -83,7 +83,7 @@ class Store:
             else:
                 # The old file is locked and checked first: nothing is paid for and then lost.
                 old = load(Journal.open_for_writing(path)) if path.exists() else None
-                tape = load(Journal.open_for_writing(partial))
+                tape = load(Journal.open_for_writing(partial, may_start_over=True))
                 if tape.index.interactions:
                     count = len(tape.index.interactions)
                     _LOG.warning("%s: going on with %d recorded answers", partial, count)

@@ -34,7 +34,7 @@ _LIBRARIES = ("anthropic", "loop-harness", "openai", "vcrpy")
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Origin:
     """What a cassette belongs to: one task and repeat."""
 
     suite: str
@@ -74,7 +74,7 @@ def verdict_id(transcript_digest: str, tests_digest: str) -> str:
 class Tape:
     """Reads and appends the lines of one file; safe to share between threads."""
 
-    def __init__(self, journal: Journal | None, cell: Cell, redactor: Redactor) -> None:
+    def __init__(self, journal: Journal | None, origin: Origin, redactor: Redactor) -> None:
         """Load a file; without one it is empty and cannot be added to.
 
         Raises:
@@ -82,7 +82,7 @@ class Tape:
         """
         self.journal = journal
         self.index = Index() if journal is None else Index.load(journal)
-        self.cell = cell
+        self.origin = origin
         self.redactor = redactor
         self.incomplete = False
         """Whether a trial that recorded has an end that replay would not come to."""
@@ -242,7 +242,7 @@ class Tape:
                 self.index.add(line, place)
 
     def _header(self) -> HeaderLine:
-        cell = self.cell
+        origin = self.origin
         versions = {"python": platform.python_version()}
         for name in _LIBRARIES:
             try:
@@ -250,10 +250,10 @@ class Tape:
             except importlib.metadata.PackageNotFoundError:
                 continue
         return HeaderLine(
-            suite=self.redactor.text(cell.suite),
-            task=self.redactor.text(cell.task),
-            repeat=cell.repeat,
-            task_digest=cell.task_digest,
+            suite=self.redactor.text(origin.suite),
+            task=self.redactor.text(origin.task),
+            repeat=origin.repeat,
+            task_digest=origin.task_digest,
             versions=versions,
         )
 
@@ -273,11 +273,7 @@ def carry_over(old: Tape, new: Tape) -> None:
     for entry in (e for entries in old.index.interactions.values() for e in entries):
         if _users(old, "interactions", entry.id, entry.variant) - done:
             moved[entry.id] = _move(old, new, entry)
-    tools: dict[str, str] = {}
-    for name in old.index.tools:
-        line = old.tool(name)
-        if line is not None and _users(old, "tools", name, line.variant) - done:
-            tools[name] = _move_tool(new, line, moved)
+    tools = _move_tools(old, new, moved, done)
     for name in old.index.verdicts:
         verdict = old.verdict(name)
         if verdict is None or name in new.index.verdicts:
@@ -302,6 +298,20 @@ def _users(
     """The variants whose trials used a line; who recorded it where no finished trial did."""
     users = {v for v, trial in tape.index.trials.items() if name in getattr(trial, kind)}
     return users or {recorded_by}
+
+
+def _move_tools(
+    old: Tape, new: Tape, moved: dict[str, str], done: frozenset[str]
+) -> dict[str, str]:
+    tools: dict[str, str] = {}
+    for name in old.index.tools:
+        line = old.tool(name)
+        # A call of a trial that was not finished is found again only with the answer it belongs to.
+        if line is None or not (line.interaction is None or line.interaction in moved):
+            continue
+        if _users(old, "tools", name, line.variant) - done:
+            tools[name] = _move_tool(new, line, moved)
+    return tools
 
 
 def _move_tool(new: Tape, line: ToolLine, moved: dict[str, str]) -> str:

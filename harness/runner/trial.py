@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.cassette import tape
 from harness.cassette.canonical import digest
 from harness.cassette.http import use
 from harness.cassette.redact import Redactor
 from harness.cassette.session import Session
 from harness.cassette.store import Store
+from harness.cassette.tape import Origin
 from harness.cassette.tool_results import RecordedTools
 from harness.errors import InfrastructureError
 from harness.loader.output import output_spec
@@ -89,7 +89,7 @@ def open_cassette(cell: Cell, settings: TrialSettings) -> Store:
     return Store.open(
         settings.cassettes / cassette_file(cell),
         settings.record_mode,
-        cell=tape.Cell(cell.suite, cell.task.name, cell.repeat, cell.task.digest),
+        origin=Origin(cell.suite, cell.task.name, cell.repeat, cell.task.digest),
         redactor=Redactor(settings.secrets),
         record_hint=shlex.join(
             (

@@ -9,11 +9,11 @@ from harness.cassette.format import StoredResponse
 from harness.cassette.redact import Redactor
 from harness.cassette.session import Session
 from harness.cassette.store import Store
-from harness.cassette.tape import Cell
+from harness.cassette.tape import Origin
 from harness.schema.record import JsonObject
 from harness.schema.results import RecordMode
 
-CELL = Cell(suite="basics", task="count", repeat=0, task_digest="t1")
+ORIGIN = Origin(suite="basics", task="count", repeat=0, task_digest="t1")
 HINT = "harness run suites/basics --task count --record-mode new_episodes --allow-live"
 
 
@@ -21,11 +21,11 @@ def open_store(
     path: Path,
     mode: RecordMode = "none",
     *,
-    cell: Cell = CELL,
+    origin: Origin = ORIGIN,
     secrets: dict[str, str] | None = None,
 ) -> Store:
     redactor = Redactor(secrets or {})
-    return Store.open(path, mode, cell=cell, redactor=redactor, record_hint=HINT)
+    return Store.open(path, mode, origin=origin, redactor=redactor, record_hint=HINT)
 
 
 def request(*texts: str, **parameters: object) -> CanonicalRequest:

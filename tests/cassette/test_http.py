@@ -28,6 +28,7 @@ from tests.cassette.loopback import (
 )
 
 BAD_REQUEST = (openai.BadRequestError, anthropic.BadRequestError)
+REFUSED = (openai.APIStatusError, anthropic.APIStatusError)
 NOWHERE = 1
 """A port that nobody listens at."""
 
@@ -287,14 +288,21 @@ def test_what_the_sdk_tries_again_is_not_recorded(tmp_path: Path, ask: Ask, stat
         assert ask(NOWHERE, user("one")) == "answer 3"
 
 
-def test_a_refused_key_is_not_recorded(tmp_path: Path):
+@both
+@pytest.mark.parametrize("status", [401, 403, 404, 405])
+def test_a_refused_key_and_a_wrong_address_are_not_recorded(tmp_path: Path, ask: Ask, status: int):
     def run(server: Upstream) -> None:
-        server.statuses = [401]
-        with pytest.raises(openai.AuthenticationError):
-            ask_openai(server.port, user("one"))
-        assert ask_openai(server.port, user("one")) == "answer 2"
+        server.statuses = [status]
+        with pytest.raises(REFUSED) as caught:
+            ask(server.port, user("one"))
+        assert isinstance(caught.value, REFUSED)
+        assert caught.value.status_code == status
+        assert ask(server.port, user("one")) == "answer 2"
 
-    assert record(tmp_path / "0.jsonl", run).recorded == 1
+    path = tmp_path / "0.jsonl"
+    assert record(path, run).recorded == 1
+    with open_store(path) as store, use(store.session("baseline"), DIALECTS):
+        assert ask(NOWHERE, user("one")) == "answer 2"
 
 
 def test_a_connection_error_reaches_the_agent_and_is_not_recorded(tmp_path: Path):

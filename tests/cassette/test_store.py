@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.cassette.format import seal
+from harness.cassette.format import StoredResult, seal
+from harness.cassette.tape import ToolKey
 from harness.cassette.view import read
 from harness.errors import CassetteError, ReplayMissError
 from harness.schema.record import Json
 from harness.schema.results import RecordMode, Verdict
-from tests.cassette.cells import CELL, ask, open_store
+from tests.cassette.cells import ORIGIN, ask, open_store
 
 ROOT = Path(__file__).parents[2]
 
@@ -156,6 +157,19 @@ def test_what_all_carries_over_keeps_its_tools_and_verdicts(path: Path):
         assert session.verdict("transcript b", "tests") == verdict
         assert session.verdict("transcript a", "tests") is None
         assert session.verdict("transcript b", "other tests") is None
+
+
+def test_all_leaves_out_the_tool_calls_of_a_trial_that_lost_its_answers(path: Path):
+    record(path, "new_episodes", "x", "a")
+    with open_store(path, "new_episodes") as store:
+        session = store.session("b")
+        ask(session, "go", live="never")
+        key = ToolKey(session.last, 0, "shell", {}, "identity", 60)
+        session.record_tool(key, StoredResult(content="r", status="ok", duration_s=0), None)
+        session.finish(complete=False)
+    record(path, "all", "y", "a")
+    assert replay(path, "a") == "y a"
+    assert "tool" not in kinds(path)
 
 
 def test_all_loses_nothing_when_nothing_could_be_recorded(path: Path):
@@ -350,15 +364,28 @@ def test_a_line_is_checked_in_full_when_it_is_served(path: Path):
         (sealed(kind="dance"), "dance"),
         (sealed(kind="parameters", id="p", endpoint="e", body={}), "no header"),
         (b"interactions:\n- request: {}\n", "damaged"),
+        (b'{"version": 1, "interactions": [1, 2, 3]}', "not a cassette"),
+        (b"hello", "not a cassette"),
+        (b'{"kind":"header","format":2,"suite":"s"', "not a cassette"),
+        (sealed(kind="parameters", id="p", endpoint="e", body={})[:-1], "no header"),
     ],
 )
 def test_another_format_or_no_cassette_at_all_is_an_error(
     path: Path, mode: RecordMode, content: bytes, problem: str
 ):
     path.write_bytes(content)
-    with pytest.raises(CassetteError, match=rf"0\.jsonl:1: .*{problem}"):
+    with pytest.raises(CassetteError, match=rf"0\.jsonl:1: .*{problem}.*; .*"):
         open_store(path, mode)
     assert path.read_bytes() == content
+    assert [entry.name for entry in path.parent.iterdir()] == ["0.jsonl"]
+
+
+def test_an_unfinished_recording_with_a_cut_first_line_starts_over(path: Path):
+    partial = path.with_name("0.jsonl.partial")
+    partial.write_bytes(b'{"kind":"header","form')
+    record(path, "new_episodes", "x", "a")
+    assert replay(path, "a") == "x a"
+    assert not partial.exists()
 
 
 def test_an_empty_file_is_an_error_on_replay_and_begun_on_recording(path: Path):
@@ -443,7 +470,7 @@ def test_a_trial_of_another_version_of_the_task_says_so(path: Path):
     record(path, "new_episodes", "x", "a")
     for digest, words in (("t1", "has not changed"), ("t2", "has changed")):
         with (
-            open_store(path, cell=replace(CELL, task_digest=digest)) as store,
+            open_store(path, origin=replace(ORIGIN, task_digest=digest)) as store,
             pytest.raises(ReplayMissError, match=words),
         ):
             ask(store.session("a"), "gone", live="never")

@@ -32,9 +32,7 @@ class Notebook:
         return ToolOutcome(" ".join(self.lines), "failed", 1.5)
 
 
-def call(
-    name: str, position: int = 0, *, timeout_s: float = 1, **arguments: str
-) -> ToolInvocation:
+def call(name: str, position: int = 0, *, timeout_s: float = 1, **arguments: str) -> ToolInvocation:
     given: JsonObject = dict(arguments)
     return ToolInvocation("call-1", name, given, position, timeout_s)
 
@@ -109,7 +107,7 @@ def test_the_time_of_a_trial_is_that_of_its_recordings(tmp_path: Path):
     path = tmp_path / "0.jsonl"
     elapsed = []
     for mode in ("new_episodes", "none"):
-        with open_store(path, mode) as store:  # type: ignore[arg-type]
+        with open_store(path, mode) as store:
             session = store.session("a")
             tools = RecordedTools(Notebook(), session, mode="replay")
             if session.claim(request("go")) is None:
