@@ -11,6 +11,7 @@ help:
 	@echo "make test       run the tests (ARGS='-n 0 -k budget' passes options to pytest)"
 	@echo "make test-slow  run the tests marked slow"
 	@echo "make check      formatting, lint, types, layers"
+	@echo "make bench      measure replay speed"
 
 demo: $(RUNTIME)
 	@$(BIN)/harness demo

@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import TypeVar
 from urllib.parse import quote, quote_plus
 
-from harness.schema.record import Json
+from pydantic import TypeAdapter
+
+from harness.cassette.format import Line
+from harness.schema.record import Json, Record
+from harness.schema.results import RunRecord, TrialRecord
+from harness.schema.trajectory import Trajectory
+
+_LOG = logging.getLogger("harness.cassette")
+
+AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 PLACEHOLDER = "[redacted]"
 """One for all secrets: what a rule finds without the key being set equals what was recorded."""
 
 MIN_SECRET_CHARS = 8
+
+# Words of the vendors' formats, beside our own: without them no recording could be read again.
+_VENDOR_WORDS = """
+additionalProperties arguments assistant cache_control cache_creation_input_tokens
+cache_read_input_tokens cached_tokens chat.completion chat.completion.chunk choices
+completion_tokens content_block content_block_delta content_block_start content_block_stop
+content_filter description developer end_turn finish_reason function function_call image_url
+input_json_delta input_schema input_tokens is_error logprobs max_completion_tokens max_tokens
+message_delta message_start message_stop messages output_tokens parameters pause_turn
+prompt_tokens prompt_tokens_details properties reasoning_content redacted_thinking refusal
+required signature_delta stop_reason stop_sequence system_fingerprint temperature text_delta
+thinking thinking_delta tool_call_id tool_calls tool_result tool_use tool_use_id total_tokens
+"""
 
 # Looking for a fixed part first is a hundred times cheaper than running the patterns.
 _RULES = tuple(
@@ -36,6 +61,54 @@ _RULES = tuple(
 )
 
 
+def secrets_in(environ: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
+    """Variable and value of every `*_API_KEY` of 8 characters or more: what must reach no file.
+
+    A value that is part of a word of the file formats, or of a name that is in the files anyway,
+    is a placeholder and no secret: files without that word could not be read. A warning says so.
+
+    Args:
+        environ: Environment variables.
+        names: Names that files and trials go by.
+    """
+    values = {
+        name: value.strip()
+        for name, value in environ.items()
+        if name.upper().endswith("_API_KEY") and len(value.strip()) >= MIN_SECRET_CHARS
+    }
+    words = {*names, *_format_words()} if values else set()
+    ordinary = {name for name, value in values.items() if any(value in word for word in words)}
+    for name in sorted(ordinary):
+        _LOG.warning(
+            "the value of %s is a word that recordings and run logs are made of: it is not "
+            "removed from them",
+            name,
+        )
+    return {name: value for name, value in values.items() if name not in ordinary}
+
+
+@cache
+def _format_words() -> frozenset[str]:
+    """Keys and fixed values of everything that is written."""
+    ours: TypeAdapter[Record] = TypeAdapter(Line | Trajectory | TrialRecord | RunRecord)
+    return frozenset((*_VENDOR_WORDS.split(), *_words(ours.json_schema())))
+
+
+def _words(schema: Json) -> Iterator[str]:
+    if isinstance(schema, list):
+        for item in schema:
+            yield from _words(item)
+    if not isinstance(schema, dict):
+        return
+    for key, value in schema.items():
+        if key == "properties" and isinstance(value, dict):
+            yield from value
+        found = value if key == "enum" and isinstance(value, list) else [value]
+        if key in ("enum", "const"):
+            yield from (word for word in found if isinstance(word, str))
+        yield from _words(value)
+
+
 class Redactor:
     """Replaces known secret values, and what has the shape of a credential."""
 
@@ -49,17 +122,6 @@ class Redactor:
             re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
         )
         self._rules = _RULES if rules else ()
-
-    @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> Redactor:
-        """Know the value of every `*_API_KEY` variable of 8 characters or more."""
-        return cls(
-            {
-                name: value.strip()
-                for name, value in environ.items()
-                if name.upper().endswith("_API_KEY") and len(value.strip()) >= MIN_SECRET_CHARS
-            }
-        )
 
     def without_rules(self) -> Redactor:
         """The same with known values only: cheap enough for every look-up."""
@@ -87,6 +149,12 @@ class Redactor:
         if not self._finds(json.dumps(value, ensure_ascii=False)):
             return value
         return self._walk(value)
+
+    def record(self, record: AnyRecord) -> AnyRecord:
+        """The record without secrets; the record itself if there are none."""
+        dumped = record.model_dump(mode="json", by_alias=True)
+        clean = self.json(dumped)
+        return record if clean is dumped else type(record).model_validate(clean)
 
     def _finds(self, text: str) -> bool:
         if self._literal is not None and self._literal.search(text):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.backends.local import LocalBackend
-from harness.cli.options import api_keys, environment
+from harness.cassette.redact import secrets_in
+from harness.cli.options import environment
 from harness.cli.run_folder import REPORTS
 from harness.cli.terminal import Terminal
 from harness.errors import BadInputError
@@ -15,9 +16,9 @@ from harness.loader.suite import load_suite
 from harness.providers.catalog import VENDORS
 from harness.runner.cell import CellJob, run_cell
 from harness.runner.log import RunLog
-from harness.runner.plan import Cell, TrialSpec, plan, suite_folder
+from harness.runner.plan import Cell, TrialSpec, plan, public_names, suite_folder
 from harness.runner.start import start_run
-from harness.runner.trial import TrialSettings, open_cassette
+from harness.runner.trial import TrialSettings, cassette_file, open_cassette
 from harness.schema.results import RecordMode, ToolsMode, TrialRecord
 from harness.schema.suite import Suite
 
@@ -84,12 +85,12 @@ def plan_suite(
         tools=tools,
         suite_argument=argument,
         record_options=_record_options(selection),
-        api_keys={name: variables[name] for name in keys if variables.get(name)},
-        secrets=api_keys(variables),
+        api_keys={name: key for name in keys if (key := variables.get(name, "").strip())},
+        secrets=secrets_in(variables, public_names(suite)),
     )
     planned = Planned(suite, cells, settings, selection)
     if record_mode == "none":
-        _check_cassettes(planned)
+        check_cassettes(planned)
     else:
         _check_keys(planned)
     return planned
@@ -103,9 +104,16 @@ def _record_options(selection: Selection) -> tuple[str, ...]:
     return tuple(options)
 
 
-def _check_cassettes(planned: Planned) -> None:
+def check_cassettes(planned: Planned) -> None:
+    """Open every cassette that is there, as the run will: nothing is paid for and then lost.
+
+    Raises:
+        CassetteError: one cannot be used, or somebody else is recording it.
+    """
     for cell in planned.cells:
-        open_cassette(cell, planned.settings).close()
+        path = planned.settings.cassettes / cassette_file(cell)
+        if path.exists() or path.with_name(f"{path.name}.partial").exists():
+            open_cassette(cell, planned.settings).close(finished=False)
 
 
 def _check_keys(planned: Planned) -> None:

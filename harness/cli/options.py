@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import click
 
-from harness.cassette.redact import MIN_SECRET_CHARS
 from harness.cli.terminal import Terminal, Warnings
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -45,15 +44,6 @@ def _show_warnings(terminal: Terminal) -> None:
     log = logging.getLogger("harness")
     log.handlers[:] = [Warnings(terminal)]
     log.propagate = False
-
-
-def api_keys(variables: Mapping[str, str]) -> dict[str, str]:
-    """Name and value of every key variable that may not reach a file."""
-    return {
-        name: value
-        for name, value in variables.items()
-        if name.upper().endswith("_API_KEY") and len(value) >= MIN_SECRET_CHARS
-    }
 
 
 def environment() -> Mapping[str, str]:

@@ -7,11 +7,17 @@ from typing import Any, get_args
 import click
 
 from harness.cli import FINE, UNDECIDED
-from harness.cli.execution import Selection, execute, plan_suite
+from harness.cli.execution import Selection, check_cassettes, execute, plan_suite
 from harness.cli.forecast import forecast, forecast_lines
 from harness.cli.options import environment, make_command, selection
 from harness.cli.run_folder import write_report
-from harness.cli.summary import RunSummary, summarise, summary_lines, unscored_lines
+from harness.cli.summary import (
+    RunSummary,
+    difference_lines,
+    summarise,
+    summary_lines,
+    unscored_lines,
+)
 from harness.cli.terminal import Terminal
 from harness.errors import BadInputError
 from harness.schema.results import RecordMode, ToolsMode
@@ -64,6 +70,9 @@ def command(
         data = {"suites": [one.model_dump(mode="json") for one in forecasts]}
         terminal.result(data, [line for one in forecasts for line in forecast_lines(one)])
         return FINE
+    if record_mode != "none":
+        for one in planned:
+            check_cassettes(one)
     summaries = []
     for one in planned:
         log = execute(one, terminal)
@@ -75,7 +84,8 @@ def command(
 def _print(terminal: Terminal, summaries: list[RunSummary]) -> None:
     lines = []
     for summary in summaries:
-        lines += [*summary_lines(summary), "", f"Report: {summary.report}"]
+        lines += [*summary_lines(summary), "", *difference_lines(summary)]
+        lines.append(f"Report: {summary.report}")
     terminal.result({"runs": [one.model_dump(mode="json") for one in summaries]}, lines)
     for summary in summaries:
         if summary.unscored:

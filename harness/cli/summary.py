@@ -39,6 +39,14 @@ class TaskSummary(Record):
     variants: tuple[Group, ...]
 
 
+class ToolDifferences(Record):
+    """A trial whose tools gave something else than what was recorded, and was fed."""
+
+    trial_id: str
+    count: int
+    first: str | None
+
+
 class RunSummary(Record):
     """A run in short."""
 
@@ -52,6 +60,8 @@ class RunSummary(Record):
     totals: tuple[Group, ...]
     unscored: tuple[UnscoredTrial, ...]
     """Misses and infrastructure errors."""
+    tool_differences: tuple[ToolDifferences, ...]
+    """Trials whose tools ran again with another result."""
 
 
 def summarise(log: RunLog, report: str) -> RunSummary:
@@ -70,6 +80,15 @@ def summarise(log: RunLog, report: str) -> RunSummary:
         ),
         totals=_groups(variants, trials),
         unscored=tuple(unscored_trial(trial) for trial in trials if _is_unscored(trial)),
+        tool_differences=tuple(
+            ToolDifferences(
+                trial_id=trial.trial_id,
+                count=trial.tool_differences,
+                first=trial.first_tool_difference,
+            )
+            for trial in trials
+            if trial.tool_differences
+        ),
     )
 
 
@@ -181,6 +200,21 @@ def _tokens(group: Group) -> str:
 
 def _cost(group: Group) -> str:
     return numbers.dollars(group.cost_usd)
+
+
+def difference_lines(summary: RunSummary) -> list[str]:
+    """A warning where tools that ran again gave something else; else nothing."""
+    if not summary.tool_differences:
+        return []
+    first, count = summary.tool_differences[0], sum(one.count for one in summary.tool_differences)
+    calls = numbers.plural(count, "tool call")
+    trials = numbers.plural(len(summary.tool_differences), "trial")
+    return [
+        f"warning: {calls} in {trials} gave something else than what is recorded; the model was "
+        "answered with what is recorded",
+        f"  {first.trial_id}: {first.first}",
+        "",
+    ]
 
 
 def unscored_lines(unscored: Sequence[UnscoredTrial], *, trials: int) -> list[str]:

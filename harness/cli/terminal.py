@@ -66,10 +66,14 @@ class Warnings(logging.Handler):
     def __init__(self, terminal: Terminal) -> None:
         super().__init__(logging.WARNING if terminal.verbosity == 0 else logging.DEBUG)
         self._terminal = terminal
+        self._said: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print one."""
-        self._terminal.say(f"{record.levelname.lower()}: {record.getMessage()}")
+        """Print one, unless it was printed before."""
+        line = f"{record.levelname.lower()}: {record.getMessage()}"
+        if line not in self._said:
+            self._said.add(line)
+            self._terminal.say(line)
 
 
 def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,11 @@ import pytest
 
 from harness.analysis.baseline import difference
 from harness.analysis.exact import describe, trial_differences
+from harness.cassette.redact import secrets_in
 from harness.errors import BadInputError, HarnessError
 from harness.loader.suite import load_suite
 from harness.runner.baseline_file import baseline_file, read_baseline
-from harness.runner.plan import Cell, TrialSpec, plan, suite_folder
+from harness.runner.plan import Cell, TrialSpec, plan, public_names, suite_folder
 from harness.runner.trial import Trial, TrialSettings, open_cassette, run_trial
 from harness.schema.loop_config import UNSCORED
 from harness.schema.results import Baseline, Verdict
@@ -69,7 +71,9 @@ def _load(argument: str, folder: Path, config: pytest.Config) -> LoadedSuite:
     suite = load_suite(folder, overrides=config.getoption("--harness-set"))
     path = baseline_file(REPORTS, suite.name)
     settings = TrialSettings(
-        cassettes=config.getoption("--harness-cassettes").absolute(), suite_argument=argument
+        cassettes=config.getoption("--harness-cassettes").absolute(),
+        suite_argument=argument,
+        secrets=secrets_in(os.environ, public_names(suite)),
     )
     return LoadedSuite(plan(suite), settings, read_baseline(path) if path.exists() else None)
 

@@ -28,6 +28,7 @@ TOOLS_MODES = {
     "replay": "replay: tool results and verdicts came from the cassette",
     "live": "live: tools and verifiers really ran",
 }
+RECORDING_TOOLS = "what the cassette held no result of really ran"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def run_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]
             "model_calls",
         ),
         Fact("Record mode", RECORD_MODES[run.record_mode], "record_mode"),
-        Fact("Tools", TOOLS_MODES[run.tools]),
+        Fact("Tools", _tools(run)),
         Fact("Overrides", ", ".join(run.overrides) or "none"),
         Fact("Git revision", run.git_revision or "unknown"),
         Fact("Versions", ", ".join(f"{name} {version}" for name, version in run.versions.items())),
@@ -119,6 +120,11 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
             "Counted in the table, left out of every comparison.",
         ),
         _notice(
+            [trial for trial in trials if trial.tool_differences],
+            "Tools that ran again gave something else than what is recorded",
+            "The model was answered with what is recorded: the conversations do not show it.",
+        ),
+        _notice(
             unjudged,
             f"{_trials(unjudged, 'has', 'have')} no verdict",
             "The verifier's word is missing: they count as neither passed nor failed.",
@@ -133,6 +139,13 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
             title = f"None of the {planned} is in the log"
         found.append(Notice(title, "The run was interrupted, or is still going on.", (), 0))
     return tuple(notice for notice in found if notice is not None)
+
+
+def _tools(run: RunRecord) -> str:
+    is_recording = run.record_mode in ("new_episodes", "all")
+    if is_recording or (run.record_mode == "once" and run.tools == "replay"):
+        return f"{run.tools}: {RECORDING_TOOLS}"
+    return TOOLS_MODES[run.tools]
 
 
 def _notice(trials: Sequence[TrialRecord], title: str, text: str) -> Notice | None:

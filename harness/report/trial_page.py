@@ -120,6 +120,15 @@ def facts(trial: TrialRecord, trajectory: Trajectory | None) -> tuple[Fact, ...]
     if trial.confirmed is not None:
         said = "yes" if trial.confirmed else "no: accepted without a clear answer"
         found.insert(5, Fact("Confirmed", said, "confirmed"))
+    if trial.tool_differences:
+        calls = numbers.plural(trial.tool_differences, "call")
+        found.append(
+            Fact(
+                "Tools run again",
+                f"{calls} gave something else than what is recorded; first: "
+                f"{trial.first_tool_difference}",
+            )
+        )
     if trajectory is not None and trajectory.truncated:
         found.append(Fact("Truncated", "the final text was cut at its token limit"))
     return tuple(found)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness.errors import BadInputError
+from harness.errors import BadInputError, InfrastructureError
 from harness.schema.results import RunRecord, TrialRecord
 from harness.schema.trajectory import Trajectory
 
@@ -41,17 +42,21 @@ class RunLog:
         return cls(folder)
 
     def add(self, trial: TrialRecord, trajectory_json: str) -> None:
-        """Add a finished trial: its trajectory first, then its line, on disk before returning."""
+        """Add a finished trial: its trajectory first, then its line, on disk before returning.
+
+        Raises:
+            InfrastructureError: it could not be written; the log holds what it held before.
+        """
         path = self.folder / trial.trajectory
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(trajectory_json + "\n", encoding="utf-8")
-        line = trial.model_dump_json() + "\n"
-        descriptor = os.open(self.folder / TRIALS_FILE, os.O_WRONLY | os.O_APPEND)
         try:
-            os.write(descriptor, line.encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(trajectory_json + "\n", encoding="utf-8")
+            _append(self.folder / TRIALS_FILE, f"{trial.model_dump_json()}\n".encode())
+        except OSError as error:
+            raise InfrastructureError(
+                f"{self.folder}: trial {trial.trial_id} cannot be written: {error.strerror}; "
+                "the trials before it are in the log"
+            ) from error
 
     def run(self) -> RunRecord:
         """What was planned.
@@ -115,6 +120,25 @@ class RunLog:
             raise _not_text(path) from None
         except ValidationError as error:
             raise BadInputError(f"{path}: {first_problem(error)}; run the suite again") from None
+
+
+def _append(path: Path, line: bytes) -> None:
+    """Write all of a line, or leave the file as it was."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        # Held until the file is closed: what is cut off again must not be another's line.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        size = os.fstat(descriptor).st_size
+        try:
+            left = line
+            while left:
+                left = left[os.write(descriptor, left) :]
+            os.fsync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, size)
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _not_text(path: Path) -> BadInputError:

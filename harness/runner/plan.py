@@ -42,6 +42,14 @@ class Cell:
     specs: tuple[TrialSpec, ...]
 
 
+def public_names(suite: Suite) -> set[str]:
+    """Names that files, trials and tools go by."""
+    outputs = {task.output.name for task in suite.tasks if task.output is not None}
+    tools = {tool for task in suite.tasks for tool in task.tools}
+    tasks, variants = ({one.name for one in ones} for ones in (suite.tasks, suite.variants))
+    return {suite.name} | tasks | variants | tools | outputs
+
+
 def suite_folder(argument: str) -> Path:
     """The folder of a suite that is named by path, or by name under suites/.
 

@@ -66,8 +66,7 @@ def start_run(
         versions={"python": platform.python_version()} | _versions(),
         host={"system": platform.system(), "cores": os.cpu_count() or 1},
     )
-    clean = Redactor(settings.secrets).json(run.model_dump(mode="json"))
-    return RunLog.create(out or reports / run_id, RunRecord.model_validate(clean))
+    return RunLog.create(out or reports / run_id, Redactor(settings.secrets).record(run))
 
 
 def _versions() -> dict[str, str]:

@@ -24,6 +24,7 @@ from harness.protocols import Provider, ScoreInput
 from harness.providers.catalog import VENDORS
 from harness.runner.log import TRAJECTORIES
 from harness.runner.plan import Cell, TrialSpec
+from harness.runner.tool_difference import first_difference
 from harness.runner.verifier import verify
 from harness.sandbox.probe import best
 from harness.schema.loop_config import UNSCORED, LoopConfig, TerminationReason
@@ -125,14 +126,19 @@ def run_trial(spec: TrialSpec, store: Store, settings: TrialSettings) -> Trial:
         )
         with use(session, [vendor.dialect() for vendor in VENDORS.values()]):
             trajectory = loop.run(spec.task.instruction, system=_system(spec))
-        trajectory = Trajectory.model_validate(redactor.json(trajectory.model_dump(mode="json")))
-        trajectory = _with_miss(trajectory, session)
+        # Before the verdict, which is found by what was said: replay must say the same.
+        trajectory = redactor.record(_with_miss(trajectory, session))
         verdict, trajectory = _verdict(spec, trajectory, session, tools, workspace, settings)
         session.finish(complete=_is_complete(trajectory, session))
     finally:
         workspace.close()
     duration_s = round(time.monotonic() - started, 6)
-    return Trial(_record(spec, trajectory, verdict, session, duration_s), trajectory, verdict)
+    record = _record(spec, trajectory, verdict, session, tools, duration_s)
+    return Trial(
+        redactor.record(record),
+        redactor.record(trajectory),
+        None if verdict is None else redactor.record(verdict),
+    )
 
 
 def _live_client(model: ModelConfig, settings: TrialSettings) -> Provider:
@@ -214,8 +220,7 @@ def _verdict(
         return None, trajectory.model_copy(update=broken)
     if session.recording and _is_complete(trajectory, session):
         return session.record_verdict(transcript, spec.task.tests_digest, verdict), trajectory
-    clean = session.redactor.json(verdict.model_dump(mode="json"))
-    return Verdict.model_validate(clean), trajectory
+    return verdict, trajectory
 
 
 def transcript_digest(trajectory: Trajectory) -> str:
@@ -230,6 +235,7 @@ def _record(
     trajectory: Trajectory,
     verdict: Verdict | None,
     session: Session,
+    tools: RecordedTools,
     duration_s: float,
 ) -> TrialRecord:
     scores = score_trial(
@@ -261,6 +267,8 @@ def _record(
         mixed=len(trajectory.models) > 1,
         served=session.served,
         recorded=session.recorded,
+        tool_differences=len(tools.differences),
+        first_tool_difference=first_difference(tools.differences, session.redactor),
         transcript_digest=transcript_digest(trajectory),
         task_digest=spec.task.digest,
         variant_digest=digest(variant),

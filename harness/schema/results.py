@@ -10,6 +10,7 @@ from pydantic import Field
 from harness.schema.loop_config import TerminationReason
 from harness.schema.record import Record
 from harness.schema.suite import Variant
+from harness.schema.suite_file import Name
 from harness.schema.trajectory import UsageTotal
 
 RecordMode = Literal["none", "once", "new_episodes", "all"]
@@ -69,6 +70,10 @@ class TrialRecord(Record):
     """Model calls answered from the cassette."""
     recorded: int = 0
     """Model calls that went to a live model."""
+    tool_differences: int = 0
+    """Tools that ran again and gave something else than what was recorded, and was fed."""
+    first_tool_difference: str | None = None
+    """The first of them, in words."""
     transcript_digest: str
     """Of the neutral transcript: equal digests mean word-for-word the same conversation."""
     task_digest: str
@@ -85,7 +90,7 @@ class RunRecord(Record):
     format: Literal[1] = 1
     run_id: str
     created_at: datetime
-    suite: str
+    suite: str = Field(pattern=Name)
     suite_version: int
     suite_folder: str
     """As given on the command line."""
@@ -126,7 +131,7 @@ class Baseline(Record):
     """reports/baselines/SUITE.json."""
 
     format: Literal[1] = 1
-    suite: str
+    suite: str = Field(pattern=Name)
     suite_version: int
     trials: dict[str, BaselineTrial]
     """By trial id, sorted."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cassette.http import use
-from harness.cassette.redact import PLACEHOLDER, Redactor
+from harness.cassette.redact import PLACEHOLDER, Redactor, secrets_in
 from harness.cassette.tool_results import RecordedTools
 from harness.protocols import ToolInvocation, ToolOutcome
 from harness.schema.messages import ToolSpec
@@ -35,10 +35,43 @@ SHAPES = [
 ]
 
 
-def test_keys_are_read_from_variables_of_some_length():
-    environ = {"X_API_KEY": "long enough", "SHORT_API_KEY": "1234567", "PATH": "/usr/bin:/bin"}
-    redactor = Redactor.from_environment(environ)
-    assert redactor.text("long enough 1234567 /usr/bin:/bin") == "[redacted] 1234567 /usr/bin:/bin"
+def test_secrets_are_the_values_of_key_variables_without_space_around_them():
+    environ = {
+        "X_API_KEY": " long enough\n",
+        "x_api_key": "lower case",
+        "SHORT_API_KEY": "  1234567  ",
+        "PATH": "/usr/bin:/bin",
+    }
+    assert secrets_in(environ) == {"X_API_KEY": "long enough", "x_api_key": "lower case"}
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "assistant", "completed", "complete", "tool_calls", "iterations", "anthropic", "function",
+        "arguments", "new_episodes", "termination_reason", "input_schema", "my-suite",
+    ],
+)  # fmt: skip
+def test_a_word_that_files_are_made_of_is_no_secret(caplog, word: str):
+    assert secrets_in({"A_API_KEY": word}, names=["my-suite-1"]) == {}
+    assert [record.getMessage() for record in caplog.records] == [
+        "the value of A_API_KEY is a word that recordings and run logs are made of: it is not "
+        "removed from them"
+    ]
+
+
+@pytest.mark.parametrize("key", ["swordfish", "completed!", "tool_calls1", "my-suite-12"])
+def test_any_other_word_is_a_secret(caplog, key: str):
+    assert secrets_in({"A_API_KEY": key}, names=["my-suite-1"]) == {"A_API_KEY": key}
+    assert caplog.records == []
+
+
+def test_a_record_without_secrets_is_itself():
+    verdict = Verdict(rewards={"swordfish": 1}, log="the word is swordfish")
+    assert Redactor({"A_API_KEY": "not there"}).record(verdict) is verdict
+    assert Redactor({"A_API_KEY": "swordfish"}).record(verdict) == Verdict(
+        rewards={PLACEHOLDER: 1}, log=f"the word is {PLACEHOLDER}"
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
