@@ -69,6 +69,10 @@ class RunFailedError(HarnessError):
         super().__init__(message)
         self.trajectory = trajectory
 
+    def __reduce__(self) -> tuple[type[RunFailedError], tuple[str, object]]:
+        """Pickled whole: worker processes hand it on."""
+        return type(self), (str(self), self.trajectory)
+
 
 class InfrastructureError(HarnessError):
     """Something outside the agent broke; such a trial is counted apart and never scored."""

@@ -11,12 +11,10 @@ from string import Formatter
 from types import ModuleType
 from typing import Any, cast
 
-from jsonschema import SchemaError
-from jsonschema.validators import validator_for
-
 from harness.errors import ConfigurationError
 from harness.loader.reading import known, validated
 from harness.protocols import OutputSpec, ReflectionHandler, Validator
+from harness.schema.json_schema import schema_problem
 from harness.schema.messages import ToolSpec
 from harness.schema.record import Json, JsonObject, Record
 from harness.schema.suite import Task
@@ -41,7 +39,9 @@ def output_spec(task: Task) -> OutputSpec | None:
     if task.output is None:
         return None
     where = f"{task.folder / 'task.toml'}: metadata.harness.output"
-    _check_schema(task.output.schema_, where)
+    problem = schema_problem(task.output.schema_)
+    if problem is not None:
+        raise ConfigurationError(f"{where}.schema: not a JSON Schema: {problem}")
     validators = tuple(
         _validator(entry, task.folder, f"{where}.validators[{position}]")
         for position, entry in enumerate(task.output.validators)
@@ -60,13 +60,6 @@ def output_spec(task: Task) -> OutputSpec | None:
             else _handler(handler, task.folder, f"{where}.reflection_handler")
         ),
     )
-
-
-def _check_schema(schema: JsonObject, where: str) -> None:
-    try:
-        validator_for(schema).check_schema(schema)
-    except SchemaError as error:
-        raise ConfigurationError(f"{where}.schema: not a JSON Schema: {error.message}") from None
 
 
 def _single(entry: JsonObject, kinds: Sequence[str], where: str) -> tuple[str, Json]:

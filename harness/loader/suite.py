@@ -12,7 +12,7 @@ from typing import Any
 from harness.errors import BadInputError, ConfigurationError
 from harness.loader.reading import known, read_toml, validated
 from harness.loader.task import load_task
-from harness.schema.loop_config import LoopConfig
+from harness.schema.loop_config import SUBMIT_TOOL, LoopConfig
 from harness.schema.suite import ModelConfig, Suite, Task, Variant
 from harness.schema.suite_file import SuiteFile, VariantFile
 
@@ -31,6 +31,7 @@ def load_suite(folder: Path, *, overrides: Sequence[str] = ()) -> Suite:
     if not folder.is_dir():
         raise BadInputError(f"{folder}: no such suite folder")
     file = validated(SuiteFile, read_toml(path, purpose="the suite's settings"), where=str(path))
+    _check_raising(file, str(path))
     changes = _parse_overrides(overrides, file)
     tasks = tuple(_with_model_overrides(task, changes.model) for task in _load_tasks(folder))
     variants = tuple(_variant(entry, file, changes, path) for entry in file.variants)
@@ -96,7 +97,18 @@ def _check_override(change: dict[str, Any], parts: list[str], file: SuiteFile, w
             f"{where}: name a key of it, as in {parts[0]}.{_EXAMPLES[parts[0]]}"
         )
     base = file.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    validated(SuiteFile, _merge(base, change), where=where)
+    _check_raising(validated(SuiteFile, _merge(base, change), where=where), where)
+
+
+def _check_raising(file: SuiteFile, where: str) -> None:
+    tables = {"loop": file.loop}
+    tables |= {f"variants[{place}].loop": entry.loop for place, entry in enumerate(file.variants)}
+    for key, loop in tables.items():
+        if loop.raise_on_failure:
+            raise ConfigurationError(
+                f"{where}: {key}.raise_on_failure = true: a trial must end with a result;"
+                " leave it out"
+            )
 
 
 _EXAMPLES = {"loop": "max_iterations=5", "model": "temperature=0.2"}
@@ -183,6 +195,12 @@ def _check_patterns(variant: Variant, tasks: Iterable[Task], path: Path) -> None
 def _check_reflection(variant: Variant, task: Task, path: Path) -> None:
     if not variant.loop.reflection:
         return
+    if task.output is not None and task.output.name == SUBMIT_TOOL:
+        raise ConfigurationError(
+            f"{task.folder / 'task.toml'}: metadata.harness.output.name = {SUBMIT_TOOL!r}: variant"
+            f" {variant.name!r} has loop.reflection = true, which adds a tool of this name;"
+            " choose another"
+        )
     if task.output is None or task.output.reflection_handler is None:
         lacks = "output" if task.output is None else "reflection_handler on its output"
         raise ConfigurationError(

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import yaml
+from pydantic import ConfigDict
 
 from harness.errors import BadInputError, ConfigurationError
 from harness.loader.output import output_spec
 from harness.loader.reading import known, read_text, read_toml, validated
 from harness.schema.record import Record
 from harness.schema.suite import Skill, Task
+from harness.schema.suite_file import Name
 from harness.schema.task_file import HarnessSection, TaskFile
 
 _AGENT_SEES = ("task.toml", "instruction.md", "environment", "checks.py")
@@ -21,7 +24,9 @@ _AGENT_SEES = ("task.toml", "instruction.md", "environment", "checks.py")
 
 
 class _FrontMatter(Record):
-    """Head of a SKILL.md."""
+    """What counts of a SKILL.md's head; other keys (license, allowed-tools) are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
 
     name: str
     description: str
@@ -40,11 +45,12 @@ def load_task(folder: Path) -> Task:
         where=str(config_path),
     )
     ours = file.metadata.harness
+    _check_tool_names(ours, f"{config_path}: metadata.harness")
     tests = folder / "tests"
     read_text(tests / "test.sh", purpose="the task's verifier")
     solution = folder / "solution"
     task = Task(
-        name=folder.resolve().name,
+        name=_name(folder),
         folder=folder,
         instruction=_instruction(folder / "instruction.md"),
         workdir=_workdir(folder),
@@ -63,6 +69,28 @@ def load_task(folder: Path) -> Task:
     )
     output_spec(task)
     return task
+
+
+def _name(folder: Path) -> str:
+    # Not resolved: a link to a task is a task of its own name.
+    name = Path(os.path.abspath(folder)).name
+    if re.fullmatch(Name, name) is None:
+        raise BadInputError(
+            f"{folder}: a task cannot be called {name!r}; rename the folder, with letters, digits,"
+            " '.', '_' and '-' only"
+        )
+    return name
+
+
+def _check_tool_names(ours: HarnessSection, where: str) -> None:
+    for name in ours.tools:
+        if ours.tools.count(name) > 1:
+            raise ConfigurationError(f"{where}.tools: {name!r} is listed twice; remove one")
+    if ours.output is not None and ours.output.name in ours.tools:
+        raise ConfigurationError(
+            f"{where}.output.name = {ours.output.name!r}: a tool of the task has this name;"
+            " choose another"
+        )
 
 
 def _instruction(path: Path) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from jsonschema import SchemaError
-from jsonschema.validators import validator_for
-
 from harness.errors import ConfigurationError
 from harness.loop.tool_calls import SUBMIT
 from harness.protocols import OutputSpec, ToolProvider
+from harness.schema.json_schema import schema_problem
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import ToolSpec
 
@@ -39,10 +37,8 @@ def check_configuration(
 
 
 def _check_schema(spec: ToolSpec) -> None:
-    try:
-        validator_for(spec.parameters).check_schema(spec.parameters)
-    except SchemaError as error:
+    problem = schema_problem(spec.parameters)
+    if problem is not None:
         raise ConfigurationError(
-            f"tool {spec.name!r}: its parameters are no JSON Schema: {error.message}; "
-            "correct the schema"
-        ) from error
+            f"tool {spec.name!r}: its parameters are no JSON Schema: {problem}; correct the schema"
+        )

@@ -13,7 +13,7 @@ from harness.loop.completion import AskBack, TextCompletion
 from harness.loop.configuration import check_configuration
 from harness.loop.events import EventLog
 from harness.loop.model_calls import ModelCaller
-from harness.loop.text_protocol import JsonProtocol, TextProtocolProvider
+from harness.loop.text_protocol import PROTOCOLS, TextProtocolProvider
 from harness.loop.tool_calls import AnsweredTurn, Draft, Ending, ToolCallAnswerer, not_run
 from harness.loop.transcript import Transcript, user_text
 from harness.loop.validation import first_failure
@@ -113,7 +113,7 @@ class _Run:
         self.system = system
         provider = loop.provider
         if self.config.text_protocol is not None:
-            provider = TextProtocolProvider(provider, JsonProtocol())
+            provider = TextProtocolProvider(provider, PROTOCOLS[self.config.text_protocol])
         self.transcript = Transcript(messages)
         self.events = EventLog(loop.observers, loop.clock)
         self.model = ModelCaller(provider, self.events, self.config.llm_error_threshold)

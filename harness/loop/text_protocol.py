@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.protocols import ModelRequest, Provider, TextProtocol
@@ -24,7 +24,7 @@ from harness.schema.messages import (
     ToolSpec,
     VendorBlock,
 )
-from harness.schema.record import Json
+from harness.schema.record import Json, storable
 
 
 class TextProtocolProvider:
@@ -146,6 +146,9 @@ class JsonProtocol:
         return f"{word} {result.call_id} ({result.name}):\n{result.content}"
 
 
+PROTOCOLS: Mapping[str, TextProtocol] = {"json": JsonProtocol()}
+"""What `loop.text_protocol` may name."""
+
 _LOOKS_LIKE_CALL = re.compile(
     r'\{\s*"name"\s*:\s*"(?P<name>[^"\n]+)"\s*,\s*"arguments"\s*:(?P<rest>.*)', re.DOTALL
 )
@@ -216,6 +219,4 @@ def _calls_in(value: object) -> list[tuple[str, str]]:
         return []
     arguments = value["arguments"]
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    # A half surrogate pair cannot be stored or sent.
-    name, raw = (part.encode(errors="replace").decode() for part in (value["name"], raw))
-    return [(name, raw)]
+    return [(storable(value["name"]), storable(raw))]

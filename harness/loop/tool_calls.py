@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from harness.errors import InfrastructureError, ReplayMissError
 from harness.loop.budget import blocks_tool_call
 from harness.loop.events import EventLog
-from harness.loop.validation import schema_violation
 from harness.loop.written_json import read_json
 from harness.protocols import OutputSpec, ToolInvocation, ToolOutcome, ToolProvider
-from harness.schema.loop_config import LoopConfig, TerminationReason
+from harness.schema.json_schema import schema_violation
+from harness.schema.loop_config import SUBMIT_TOOL, LoopConfig, TerminationReason
 from harness.schema.messages import ToolCall, ToolResult, ToolSpec
-from harness.schema.record import Json, JsonObject
+from harness.schema.record import Json, JsonObject, storable
 
 SUBMIT = ToolSpec(
-    name="submit",
+    name=SUBMIT_TOOL,
     description="Submit your last draft as the final result.",
     parameters={"type": "object", "properties": {}},
 )
@@ -138,12 +138,16 @@ class ToolCallAnswerer:
         assert self.output.reflection_handler is not None
         try:
             preview = self.output.reflection_handler(copy.deepcopy(arguments))
+            if not isinstance(preview, str):
+                found = type(preview).__name__
+                raise TypeError(f"the reflection handler must return text, not {found}")
         except Exception as error:  # noqa: BLE001 - the model sees what its draft did
-            self.events.emit("tool_failed", id=call.id, name=call.name, error=str(error))
-            return _error(call, f"The draft could not be shown: {error}")
+            why = storable(str(error))
+            self.events.emit("tool_failed", id=call.id, name=call.name, error=why)
+            return _error(call, f"The draft could not be shown: {why}")
         self.events.emit("tool_completed", id=call.id, name=call.name)
         self.failed_in_row = 0
-        return ToolResult(call_id=call.id, name=call.name, content=preview)
+        return ToolResult(call_id=call.id, name=call.name, content=storable(preview))
 
     def _run(
         self, call: ToolCall, arguments: JsonObject, position: int, turn: AnsweredTurn

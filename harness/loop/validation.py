@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import copy
 
-import jsonschema
-
 from harness.protocols import OutputSpec
-from harness.schema.record import Json, JsonObject
-
-
-def schema_violation(value: Json, schema: JsonObject) -> str | None:
-    """The most relevant way in which a value breaks a JSON Schema, in words, or None."""
-    validator = jsonschema.validators.validator_for(schema)(schema)
-    error = jsonschema.exceptions.best_match(validator.iter_errors(value))
-    if error is None:
-        return None
-    place = "".join(f"[{key!r}]" for key in error.absolute_path)
-    return f"{place}: {error.message}" if place else str(error.message)
+from harness.schema.json_schema import schema_violation
+from harness.schema.record import Json, storable
 
 
 def first_failure(output: Json, spec: OutputSpec) -> str | None:
@@ -31,8 +20,11 @@ def first_failure(output: Json, spec: OutputSpec) -> str | None:
     for validator in spec.validators:
         try:
             complaint = validator(copy.deepcopy(output))
+            if not isinstance(complaint, str | None):
+                found = type(complaint).__name__
+                raise TypeError(f"a validator must return text or None, not {found}")
         except Exception as error:  # noqa: BLE001 - a validator that raises rejects the output
             complaint = f"{type(error).__name__}: {error}"
         if complaint is not None:
-            return complaint
+            return storable(complaint)
     return None

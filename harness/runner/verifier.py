@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import stat
 import tempfile
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from harness.protocols import Mount, Sandbox
 from harness.schema.record import Json
@@ -14,6 +19,11 @@ from harness.schema.suite import Task
 
 LOG_CHARACTERS = 4000
 """How much of the end of the verifier's output is kept."""
+
+REWARD_BYTES = 65_536
+"""A reward file may be this long."""
+
+_REWARDS = TypeAdapter(Annotated[dict[str, FiniteFloat], Field(min_length=1)])
 
 
 def verify(
@@ -58,37 +68,54 @@ def verify(
 
 
 def read_rewards(folder: Path, log: str) -> Verdict:
-    """reward.json (flat, finite numbers) wins over reward.txt (one number); neither is an error."""
-    for name in ("reward.json", "reward.txt"):
-        path = folder / name
-        if path.is_file() and not path.is_symlink():
-            text = path.read_text(encoding="utf-8", errors="replace")
-            rewards = _parse(text) if name == "reward.json" else _parse_number(text)
-            if rewards is None:
-                return Verdict(error=f"{name} holds no finite number: {text[:80]!r}", log=log)
-            return Verdict(rewards=rewards, log=log)
+    """reward.json (flat, finite numbers) wins over reward.txt (one number); neither is an error.
+
+    The verifier runs what the agent wrote, so nothing in its folder is trusted.
+    """
+    for name, parse in (("reward.json", _parse_named), ("reward.txt", _parse_number)):
+        try:
+            content = _content(folder, name)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            return Verdict(error=f"{name} cannot be read: {error.strerror}", log=log)
+        if content is None:
+            limit = f"a plain file of at most {REWARD_BYTES} bytes"
+            return Verdict(error=f"{name} is not {limit}", log=log)
+        rewards = parse(content)
+        if rewards is None:
+            text = content.decode(errors="replace")
+            return Verdict(error=f"{name} holds no finite number: {text[:80]!r}", log=log)
+        return Verdict(rewards=rewards, log=log)
     return Verdict(error="the verifier wrote neither reward.json nor reward.txt", log=log)
 
 
-def _parse(text: str) -> dict[str, float] | None:
+def _content(folder: Path, name: str) -> bytes | None:
+    """What a plain file holds, reached without following links; None if it is not one, or long."""
+    folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        parsed = json.loads(text)
-    except ValueError:
-        return None
-    if not isinstance(parsed, dict) or not parsed:
-        return None
-    numbers = {key: value for key, value in parsed.items() if _is_finite(value)}
-    return {key: float(value) for key, value in numbers.items()} if numbers == parsed else None
+        # Opening a pipe without O_NONBLOCK waits for a writer.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        file_fd = os.open(name, flags, dir_fd=folder_fd)
+    finally:
+        os.close(folder_fd)
+    with open(file_fd, "rb") as file:
+        found = os.fstat(file_fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > REWARD_BYTES:
+            return None
+        return file.read(REWARD_BYTES)
 
 
-def _parse_number(text: str) -> dict[str, float] | None:
+def _parse_named(content: bytes) -> dict[str, float] | None:
     try:
-        number = float(text)
+        return _REWARDS.validate_json(content, strict=True)
+    except ValidationError:
+        return None
+
+
+def _parse_number(content: bytes) -> dict[str, float] | None:
+    try:
+        number = float(content)
     except ValueError:
         return None
     return {"reward": number} if math.isfinite(number) else None
-
-
-def _is_finite(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(float(value))  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from harness.schema.record import Record
 
@@ -36,6 +36,10 @@ UNSCORED = frozenset({TerminationReason.REPLAY_MISS, TerminationReason.INFRASTRU
 """Endings that say nothing about the agent: never scored, counted apart."""
 
 
+SUBMIT_TOOL = "submit"
+"""Name of the tool that `reflection` adds."""
+
+
 class Confirm(Record):
     """Asking back before a text answer is accepted."""
 
@@ -51,6 +55,8 @@ class Confirm(Record):
 class Budget(Record):
     """Limits over the whole run; None is no limit. Reaching one blocks only what comes next."""
 
+    model_config = ConfigDict(allow_inf_nan=False)
+
     max_iterations: int | None = Field(default=None, ge=0)
     max_tool_calls: int | None = Field(default=None, ge=0)
     max_duration_s: float | None = Field(default=None, ge=0)
@@ -60,6 +66,8 @@ class Budget(Record):
 
 class LoopConfig(Record):
     """One configuration of the loop."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     max_iterations: int = Field(default=20, ge=0)
     """Model calls per attempt; 0 makes none."""

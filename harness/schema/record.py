@@ -19,3 +19,8 @@ class Record(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", use_attribute_docstrings=True, ser_json_inf_nan="constants"
     )
+
+
+def storable(text: str) -> str:
+    """The text with `?` for half surrogate pairs, which no file or request can carry."""
+    return text.encode(errors="replace").decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.record import JsonObject, Record
@@ -13,6 +13,8 @@ from harness.schema.record import JsonObject, Record
 
 class Price(Record):
     """US dollars per million tokens, by bucket."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
@@ -22,6 +24,8 @@ class Price(Record):
 
 class ModelConfig(Record):
     """Which model answers, and how it samples."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     provider: Literal["anthropic", "openai"]
     name: str

@@ -2,20 +2,36 @@
 
 Keys of Harbor's that would change a trial in a way this package does not honour (steps, environment
 variables, users, health checks) are left out on purpose: such a file is refused, not half obeyed.
+So is any network but none, which is what every trial gets. What sizes or builds a container (image,
+build timeout, processors, memory, storage, place of the skills) is read for the sake of other
+runners and changes nothing here.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import AliasChoices, ConfigDict, Field
+from pydantic import AfterValidator, AliasChoices, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from harness.schema.loop_config import TerminationReason
 from harness.schema.record import JsonObject, Record
 from harness.schema.suite import OutputConfig
 
 ToolName = Literal["shell", "read_file", "write_file", "list_dir"]
-NetworkMode = Literal["no-network", "public", "allowlist"]
+
+
+def _without_network(value: object) -> object:
+    if value not in (None, "no-network", (), False):
+        raise PydanticCustomError("network", "trials have no network; leave the key out")
+    return value
+
+
+NetworkMode = Annotated[
+    Literal["no-network", "public", "allowlist"] | None, AfterValidator(_without_network)
+]
+AllowedHosts = Annotated[tuple[str, ...] | None, AfterValidator(_without_network)]
+AllowInternet = Annotated[bool | None, AfterValidator(_without_network)]
 
 
 class Author(Record):
@@ -39,33 +55,39 @@ class PackageInfo(Record):
 class AgentSection(Record):
     """`[agent]`."""
 
+    model_config = ConfigDict(allow_inf_nan=False)
+
     timeout_sec: float | None = Field(default=None, gt=0)
     """Seconds the agent may take; None is no limit."""
-    network_mode: NetworkMode | None = None
-    allowed_hosts: tuple[str, ...] | None = None
+    network_mode: NetworkMode = None
+    allowed_hosts: AllowedHosts = None
 
 
 class VerifierSection(Record):
     """`[verifier]`."""
 
+    model_config = ConfigDict(allow_inf_nan=False)
+
     timeout_sec: float = Field(default=600, gt=0)
     """Seconds the verifier may take."""
-    network_mode: NetworkMode | None = None
-    allowed_hosts: tuple[str, ...] | None = None
+    network_mode: NetworkMode = None
+    allowed_hosts: AllowedHosts = None
     environment_mode: Literal["shared"] | None = None
 
 
 class EnvironmentSection(Record):
     """`[environment]`: for those who run the task in a container."""
 
-    network_mode: NetworkMode = "public"
-    allowed_hosts: tuple[str, ...] | None = None
-    allow_internet: bool | None = None
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    network_mode: NetworkMode = None
+    allowed_hosts: AllowedHosts = None
+    allow_internet: AllowInternet = None
     """Harbor's older spelling of `network_mode`."""
     build_timeout_sec: float = Field(default=600, gt=0)
     docker_image: str | None = None
     os: Literal["linux"] = "linux"
-    cpus: int | float | None = Field(default=None, gt=0)
+    cpus: float | None = Field(default=None, gt=0)
     memory_mb: int | None = Field(default=None, gt=0)
     storage_mb: int | None = Field(default=None, gt=0)
     memory: str | None = None

@@ -3,7 +3,29 @@
 from __future__ import annotations
 
 from harness.protocols import ScoreInput
-from harness.schema.results import Score
+from harness.schema.results import Outcome, Score, Verdict
+
+
+def reward(verdict: Verdict | None) -> Score:
+    """The one number a verdict comes to: the reward named `reward`, else the mean of the others."""
+    if verdict is None:
+        return Score(value=None, explanation="no verdict")
+    if verdict.error is not None:
+        return Score(value=None, explanation=verdict.error)
+    if not verdict.rewards:
+        return Score(value=None, explanation="the verifier gave no reward")
+    if "reward" in verdict.rewards:
+        return Score(value=verdict.rewards["reward"])
+    value = sum(verdict.rewards.values()) / len(verdict.rewards)
+    return Score(value=value, explanation=f"mean of {', '.join(sorted(verdict.rewards))}")
+
+
+def outcome(verdict: Verdict | None) -> Outcome | None:
+    """Passed means a reward of at least 1; None where there is no reward."""
+    value = reward(verdict).value
+    if value is None:
+        return None
+    return "passed" if float(value) >= 1 else "failed"
 
 
 class Reward:
@@ -12,18 +34,8 @@ class Reward:
     name = "reward"
 
     def score(self, trial: ScoreInput) -> Score:
-        """The reward named `reward`, else the mean of the named ones."""
-        verdict = trial.verdict
-        if verdict is None:
-            return Score(value=None, explanation="no verdict")
-        if verdict.error is not None:
-            return Score(value=None, explanation=verdict.error)
-        if not verdict.rewards:
-            return Score(value=None, explanation="the verifier gave no reward")
-        if "reward" in verdict.rewards:
-            return Score(value=verdict.rewards["reward"])
-        value = sum(verdict.rewards.values()) / len(verdict.rewards)
-        return Score(value=value, explanation=f"mean of {', '.join(sorted(verdict.rewards))}")
+        """The number that also decides the outcome."""
+        return reward(trial.verdict)
 
 
 class Ending:

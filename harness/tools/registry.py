@@ -14,7 +14,7 @@ from dataclasses import replace
 from harness.errors import ConfigurationError, InfrastructureError
 from harness.protocols import Tool, ToolInvocation, ToolOutcome
 from harness.schema.messages import ToolSpec
-from harness.schema.record import Json
+from harness.schema.record import Json, storable
 
 _GRACE_S = 10.0
 """What a tool that stops itself gets on top of its timeout, to hand in what it has."""
@@ -75,12 +75,13 @@ class Registry:
 def _call(tool: Tool, invocation: ToolInvocation) -> ToolOutcome | InfrastructureError:
     try:
         value = tool.call(invocation.arguments, invocation.timeout_s)
-        return value if isinstance(value, ToolOutcome) else ToolOutcome(content=_as_text(value))
+        outcome = value if isinstance(value, ToolOutcome) else ToolOutcome(content=_as_text(value))
+        return replace(outcome, content=storable(outcome.content))
     except InfrastructureError as error:
         return error
     # Also what is no Exception: a tool that calls sys.exit() must not look like one that hangs.
     except BaseException as error:  # noqa: BLE001 - any failure of a tool is a result
-        return ToolOutcome(content=f"{type(error).__name__}: {error}", status="raised")
+        return ToolOutcome(content=storable(f"{type(error).__name__}: {error}"), status="raised")
 
 
 def _as_text(value: Json) -> str:

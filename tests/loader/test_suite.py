@@ -96,6 +96,10 @@ def test_of_two_overrides_of_a_key_the_last_counts(tmp_path: Path):
         ("loop.max_iterations=", ["loop.max_iterations = ''", "integer"]),
         ("loop.reflection=yes", ["loop.reflection = 'yes'", "boolean"]),
         ("loop.tool_error=stop", ["loop.tool_error = 'stop'", "fail"]),
+        ("loop.tool_timeout_s=inf", ["loop.tool_timeout_s = inf", "finite"]),
+        ("loop.budget.max_duration_s=nan", ["loop.budget.max_duration_s = nan", "finite"]),
+        ("loop.raise_on_failure=true", ["loop.raise_on_failure = true", "leave it out"]),
+        ("model.temperature=inf", ["model.temperature = inf", "finite"]),
         ("model.provider=opnai", ["model.provider = 'opnai'", "did you mean 'openai'?"]),
         ("model.temprature=1", ["model.temprature", "did you mean 'temperature'?"]),
         ("model.name=7", ["model.name = 7", "string"]),
@@ -127,6 +131,14 @@ def test_a_wrong_override_is_named_with_what_would_be_valid(
         (("temperature = 0", "temprature = 0"), ["model.temprature: unknown key"]),
         (("max_iterations = 8", "max_iter = 8"), ["loop.max_iter: unknown key"]),
         (("max_iterations = 8", "text_protocol = 'xml'"), ["loop.text_protocol = 'xml'", "json"]),
+        (("max_iterations = 8", "raise_on_failure = true"), ["loop.raise_on_failure = true"]),
+        (
+            ("loop.max_iterations = 3", "loop.raise_on_failure = true"),
+            ["variants[1].loop.raise_on_failure = true", "leave it out"],
+        ),
+        (("\ntemperature = 0", "\ntemperature = nan"), ["model.temperature = nan", "finite"]),
+        (("model.temperature = 0.5", "model.temperature = inf"), ["'short'", "temperature = inf"]),
+        (("\ntemperature = 0", "\nprice = {input = inf, output = 0}"), ["model.price.input = inf"]),
         (("loop.max_iterations = 3", "loop.reflect = true"), ["variants[1].loop.reflect: unknown"]),
         (
             ("model.temperature = 0.5", "model.temp = 1"),
@@ -220,3 +232,21 @@ def test_reflection_that_leaves_such_tasks_out_is_fine(tmp_path: Path):
 def test_reflection_switched_on_by_an_override_is_checked_too(tmp_path: Path):
     with pytest.raises(ConfigurationError, match=r"loop\.reflection"):
         loaded(tmp_path, "loop.reflection=true")
+
+
+def test_an_output_called_submit_is_refused_where_reflection_adds_that_tool(tmp_path: Path):
+    make_suite(tmp_path, suite=REFLECTION)
+    config = OUTPUT + 'name = "submit"\nreflection_handler = {returns = "{result}"}'
+    make_task(tmp_path / "count", config=config)
+    with pytest.raises(ConfigurationError) as raised:
+        load_suite(tmp_path)
+    for word in ("count/task.toml: metadata.harness.output.name = 'submit'", "'reflection'"):
+        assert word in str(raised.value)
+    make_suite(tmp_path, suite=SUITE, tasks=())
+    assert len(load_suite(tmp_path).tasks) == 1
+
+
+def test_a_linked_task_is_a_task_of_its_own(tmp_path: Path):
+    make_suite(tmp_path)
+    (tmp_path / "again").symlink_to("count")
+    assert [task.name for task in load_suite(tmp_path).tasks] == ["again", "count"]

@@ -62,6 +62,19 @@ skills_dir = "/skills"
     assert task.verifier_timeout_s == 30.5
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        "[environment]\nnetwork_mode = 'no-network'\nallow_internet = false\nallowed_hosts = []",
+        "[agent]\nnetwork_mode = 'no-network'\n[verifier]\nallowed_hosts = []",
+        "[metadata.harness]\ntools = ['list_dir']\n[metadata.harness.output]\n"
+        "name = 'shell'\nschema = {}",
+    ],
+)
+def test_what_asks_for_no_network_or_clashes_with_nothing_is_fine(tmp_path: Path, config: str):
+    load_task(make_task(tmp_path / "count", config=config))
+
+
 def test_leading_canary_lines_are_not_part_of_the_instruction(tmp_path: Path):
     text = "<!-- harbor-canary GUID 1234 -->\n# canary: do not train on this\n\n# Title\n\nDo it.\n"
     assert load_task(make_task(tmp_path / "t", instruction=text)).instruction == "# Title\n\nDo it."
@@ -82,6 +95,25 @@ def test_leading_canary_lines_are_not_part_of_the_instruction(tmp_path: Path):
         ),
         ("[metadata.harness]\nskills = ['cook']", ["metadata.harness.skills", "'cook'", "none"]),
         ("[metadata.harness.output]\nname = 'x'", ["metadata.harness.output.schema", "missing"]),
+        ("[agent]\ntimeout_sec = inf", ["agent.timeout_sec = inf", "finite"]),
+        ("[verifier]\ntimeout_sec = nan", ["verifier.timeout_sec = nan", "finite"]),
+        ("[environment]\ncpus = inf", ["environment.cpus", "inf", "finite"]),
+        (
+            "[environment]\nnetwork_mode = 'public'",
+            ["environment.network_mode = 'public'", "trials have no network", "leave the key out"],
+        ),
+        ("[agent]\nnetwork_mode = 'allowlist'", ["agent.network_mode = 'allowlist'", "no network"]),
+        ("[verifier]\nallowed_hosts = ['a.b']", ["verifier.allowed_hosts", "no network"]),
+        ("[environment]\nallow_internet = true", ["allow_internet = True", "no network"]),
+        ("[metadata.harness]\ntools = ['shell', 'shell']", ["harness.tools", "'shell'", "twice"]),
+        (
+            "[metadata.harness.output]\nname = 'shell'\nschema = {}",
+            ["metadata.harness.output.name = 'shell'", "choose another"],
+        ),
+        (
+            "[metadata.harness.output]\nschema = {'$ref' = '#/definitions/gone'}",
+            ["metadata.harness.output.schema", "$ref '#/definitions/gone' leads nowhere"],
+        ),
         ("schema_version = '2.0'", ["schema_version = '2.0'"]),
         ("schema_version = 1.4.", ["not valid TOML", "line 1"]),
     ],
@@ -153,7 +185,6 @@ def test_a_task_may_name_the_skills_that_count(tmp_path: Path):
         ("---\nname: [\n---\nx", "not valid YAML"),
         ("---\njust text\n---\nx", "name and description"),
         ("---\nname: a\n---\nx", "description: missing"),
-        ("---\nname: a\ndescription: b\nlicence: c\n---\nx", "licence: unknown key"),
     ],
 )
 def test_a_mistake_in_a_skill_is_named_with_its_file(tmp_path: Path, text: str, word: str):
@@ -163,6 +194,32 @@ def test_a_mistake_in_a_skill_is_named_with_its_file(tmp_path: Path, text: str, 
         load_task(folder)
     assert str(path) in str(raised.value)
     assert word in str(raised.value)
+
+
+def test_keys_of_a_skill_that_are_for_other_readers_are_ignored(tmp_path: Path):
+    folder = make_task(tmp_path / "count")
+    head = "name: a\ndescription: b\nlicense: MIT\nallowed-tools: [Bash]\nmetadata: {v: 1}"
+    skill_file(folder, "a", f"---\n{head}\n---\nUse awk.\n")
+    (skill,) = load_task(folder).skills
+    assert (skill.name, skill.description, skill.instructions) == ("a", "b", "Use awk.")
+
+
+def test_a_task_has_the_name_of_its_folder_even_where_that_is_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = make_task(tmp_path / "count")
+    (tmp_path / "again").symlink_to("count")
+    assert load_task(tmp_path / "again").name == "again"
+    monkeypatch.chdir(folder)
+    assert load_task(Path()).name == "count"
+
+
+@pytest.mark.parametrize("name", ["two words", "-x", "a:b", "ü", "line\n"])
+def test_a_folder_whose_name_cannot_be_a_tasks_is_refused(tmp_path: Path, name: str):
+    folder = make_task(tmp_path / name)
+    with pytest.raises(BadInputError, match="rename the folder") as raised:
+        load_task(folder)
+    assert repr(name) in str(raised.value)
 
 
 @pytest.mark.parametrize(
