@@ -16,7 +16,7 @@ class Vendor:
 
     dialect: Callable[[], Dialect]
     client: str
-    """`module:class` of the live client; the module imports the vendor's SDK."""
+    """`module:function` that makes the live client; the module imports the vendor's SDK."""
     key_variable: str
     """Environment variable that holds the API key."""
 
@@ -24,12 +24,12 @@ class Vendor:
 VENDORS = {
     "anthropic": Vendor(
         dialect=AnthropicMessages,
-        client="harness.providers.anthropic_client:AnthropicClient",
+        client="harness.providers.anthropic_client:client",
         key_variable="ANTHROPIC_API_KEY",
     ),
     "openai": Vendor(
         dialect=OpenAIChat,
-        client="harness.providers.openai_client:OpenAIClient",
+        client="harness.providers.openai_client:client",
         key_variable="OPENAI_API_KEY",
     ),
 }

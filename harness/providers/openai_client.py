@@ -4,54 +4,30 @@ from __future__ import annotations
 
 import inspect
 from functools import cache
-from typing import Any
 
 import openai
 from openai.resources.chat.completions import Completions
 
-from harness.errors import ModelCallError
-from harness.protocols import ModelRequest
-from harness.providers import failures
 from harness.providers.openai_chat import OpenAIChat
-from harness.schema.messages import ModelTurn
+from harness.providers.sdk_client import SdkClient
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
 ARGUMENTS = frozenset(inspect.signature(Completions.create).parameters)
 
 
-class OpenAIClient:
-    """Answers model requests over HTTP."""
-
-    def __init__(self, *, base_url: str | None, api_key: str, timeout_s: float = 600) -> None:
-        """Take an endpoint; without one it is the vendor's own."""
-        self._base_url = base_url or DEFAULT_BASE_URL
-        self._sdk = _sdk(self._base_url, api_key, timeout_s)
-        self._dialect = OpenAIChat()
-
-    def complete(self, request: ModelRequest) -> ModelTurn:
-        """Answer one request.
-
-        Raises:
-            ModelCallError: the call failed.
-        """
-        body = self._dialect.to_request(request)
-        known: dict[str, Any] = {k: v for k, v in body.items() if k in ARGUMENTS}
-        unknown = {k: v for k, v in body.items() if k not in ARGUMENTS}
-        try:
-            answer = self._sdk.chat.completions.with_raw_response.create(
-                **known, extra_body=unknown or None
-            )
-        except openai.APIStatusError as error:
-            raise failures.answered(
-                error.status_code, error.response.text, self._base_url
-            ) from error
-        except openai.APIConnectionError as error:
-            raise failures.unreachable(error, self._base_url) from error
-        except openai.OpenAIError as error:
-            raise ModelCallError(f"{self._base_url}: {error}") from error
-        text = answer.http_response.text
-        return self._dialect.from_response(failures.answer_object(text, self._base_url))
+def client(*, base_url: str | None, api_key: str, timeout_s: float = 600) -> SdkClient:
+    """A client of an endpoint; without one it is the vendor's own."""
+    url = base_url or DEFAULT_BASE_URL
+    return SdkClient(
+        url=url,
+        dialect=OpenAIChat(),
+        create=_sdk(url, api_key, timeout_s).chat.completions.with_raw_response.create,
+        arguments=ARGUMENTS,
+        status_error=openai.APIStatusError,
+        connection_error=openai.APIConnectionError,
+        any_error=openai.OpenAIError,
+    )
 
 
 @cache
