@@ -28,10 +28,11 @@ from harness.runner.tool_difference import first_difference
 from harness.runner.verifier import verify
 from harness.sandbox.probe import best
 from harness.schema.loop_config import UNSCORED, LoopConfig, TerminationReason
-from harness.schema.results import Outcome, RecordMode, ToolsMode, TrialRecord, Verdict
+from harness.schema.results import RecordMode, ToolsMode, TrialRecord, Verdict
 from harness.schema.suite import ModelConfig
 from harness.schema.trajectory import Trajectory
 from harness.scorers.efficiency import cost_usd
+from harness.scorers.outcome import outcome
 from harness.scorers.standard import score_trial
 from harness.tools.builtin import builtin_tools
 from harness.tools.registry import Registry
@@ -250,7 +251,7 @@ def _record(
         variant=spec.variant.name,
         repeat=spec.repeat,
         termination_reason=trajectory.termination_reason,
-        outcome=_outcome(verdict),
+        outcome=outcome(verdict),
         iterations=trajectory.iterations,
         attempts=trajectory.attempts,
         model_calls=trajectory.model_calls,
@@ -275,10 +276,3 @@ def _record(
         cassette=cassette_file(cell).as_posix(),
         trajectory=f"{TRAJECTORIES}/{spec.trial_id}.json",
     )
-
-
-def _outcome(verdict: Verdict | None) -> Outcome | None:
-    """Passed means that every reward is at least 1."""
-    if verdict is None or verdict.error is not None:
-        return None
-    return "passed" if all(reward >= 1 for reward in verdict.rewards.values()) else "failed"
