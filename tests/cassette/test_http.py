@@ -266,7 +266,8 @@ def test_a_refused_request_is_part_of_the_recording(tmp_path: Path, ask: Ask):
             ask(server.port, user("one"))
 
     path = tmp_path / "0.jsonl"
-    assert record(path, run).recorded == 1
+    session = record(path, run)
+    assert (session.recorded, session.unanswered) == (1, False)
     with open_store(path) as store:
         session = store.session("baseline")
         with use(session, DIALECTS), pytest.raises(BAD_REQUEST, match="refused"):
@@ -312,6 +313,7 @@ def test_a_connection_error_reaches_the_agent_and_is_not_recorded(tmp_path: Path
         with use(session, DIALECTS), pytest.raises(openai.APIConnectionError):
             ask_openai(NOWHERE, user("one"))
         session.finish(complete=False)
+    assert session.unanswered
     assert session.misses == []
     assert list(tmp_path.iterdir()) == []
 

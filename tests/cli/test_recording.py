@@ -222,6 +222,18 @@ def test_a_trial_whose_server_went_away_is_gone_on_with(tmp_path, monkeypatch, h
     assert trials_of(Path("again")) == trials_of(Path("whole"))
 
 
+def test_an_answer_that_nobody_can_read_is_a_finished_recording(tmp_path, monkeypatch, harness):
+    monkeypatch.chdir(tmp_path)
+    options = ("--task", "fruit", "--repeats", "1")
+    with model_server(solve=lambda messages: (None, {})) as server:
+        make_suite(tmp_path / "suites/tiny", server.port)
+        harness("run", "tiny", *options, "--record-mode", "once", "--out", "recorded")
+    recorded = trials_of(Path("recorded"))
+    assert {trial.termination_reason for trial in recorded} == {"model_error"}
+    harness("run", "tiny", *options, "--out", "replayed")
+    assert trials_of(Path("replayed")) == recorded
+
+
 @pytest.mark.parametrize(
     ("task_limit", "variants_limit"), [(0.2, None), (None, 0.2), (0.2, 99), (99, 0.2)]
 )
