@@ -99,11 +99,13 @@ def _content(folder: Path, name: str) -> bytes | None:
         file_fd = os.open(name, flags, dir_fd=folder_fd)
     finally:
         os.close(folder_fd)
-    with open(file_fd, "rb") as file:
+    try:
         found = os.fstat(file_fd)
         if not stat.S_ISREG(found.st_mode) or found.st_size > REWARD_BYTES:
             return None
-        return file.read(REWARD_BYTES)
+        return os.read(file_fd, REWARD_BYTES)
+    finally:
+        os.close(file_fd)
 
 
 def _parse_named(content: bytes) -> dict[str, float] | None:

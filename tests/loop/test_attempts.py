@@ -131,6 +131,49 @@ def test_a_validator_that_raises_rejects() -> None:
     assert trajectory.output_seen
 
 
+@pytest.mark.parametrize("returned", [False, True, 0, b"x", {"ok": False}])
+def test_a_validator_must_return_text_or_none(returned: Any) -> None:
+    trajectory, _ = run(
+        [turn(calls=[call("1", "output", result="long enough")])],
+        output=output(lambda _: returned),
+        max_attempts=1,
+    )
+    assert trajectory.termination_reason is Reason.MAX_ATTEMPTS
+    (failure,) = trajectory.validation_failures
+    assert f"a validator must return text or None, not {type(returned).__name__}" in failure
+
+
+def test_a_schema_that_cannot_check_a_value_rejects_it() -> None:
+    looping: JsonObject = {
+        "properties": {"a": {"$ref": "#/properties/b"}, "b": {"$ref": "#/properties/a"}}
+    }
+    trajectory, _ = run(
+        [turn(calls=[call("1", "output", a=1)])], output=output(schema=looping), max_attempts=1
+    )
+    assert trajectory.termination_reason is Reason.MAX_ATTEMPTS
+    assert trajectory.validation_failures[0].startswith("it cannot be checked: RecursionError")
+
+
+def test_half_a_surrogate_pair_in_a_complaint_or_preview_never_reaches_the_log() -> None:
+    def complain(_: Json) -> str:
+        return "bad \ud800"
+
+    def refuse(_: Json) -> str:
+        raise ValueError("worse \ud800")
+
+    for handler in (complain, refuse):
+        trajectory, _ = run(
+            [turn(calls=[call("1", "output", result="x")]), turn(calls=[call("2", "submit")])],
+            output=output(complain, handler=handler),
+            reflection=True,
+            max_attempts=1,
+        )
+        trajectory.model_dump_json()
+        shown = trajectory.messages[2].tool_results[0].content
+        assert shown.endswith(" ?")
+        assert trajectory.validation_failures == ("bad ?",)
+
+
 def test_failed_validations_are_not_failed_calls() -> None:
     trajectory, _ = run([SHORT] * 5, output=output(long_enough), max_attempts=5, error_threshold=2)
     assert (trajectory.termination_reason, trajectory.attempts) == (Reason.MAX_ATTEMPTS, 5)
@@ -277,6 +320,22 @@ def test_a_raising_handler_neither_counts_nor_resets_and_a_shown_draft_resets(
         error_threshold=2,
     )
     assert trajectory.termination_reason is reason
+
+
+@pytest.mark.parametrize("returned", [None, 5, {"preview": "x"}])
+def test_a_handler_that_returns_no_text_is_like_one_that_raises(returned: Any) -> None:
+    trajectory, _ = run(
+        [turn(calls=[call("1", "output", result="x")]), turn(calls=[call("2", "submit")])],
+        output=output(handler=lambda _: returned),
+        reflection=True,
+    )
+    assert trajectory.termination_reason is Reason.COMPLETED
+    (shown,) = trajectory.messages[2].tool_results
+    assert shown.is_error
+    assert shown.content == (
+        "The draft could not be shown: the reflection handler must return text, not "
+        f"{type(returned).__name__}"
+    )
 
 
 def test_submit_is_an_unknown_tool_without_reflection() -> None:

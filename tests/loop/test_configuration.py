@@ -52,6 +52,8 @@ def test_no_two_tools_may_have_one_name() -> None:
 def test_a_schema_that_is_none_is_refused_with_the_tools_name() -> None:
     with pytest.raises(ConfigurationError, match="tool 'output': its parameters are no JSON"):
         make([], output=output(schema={"type": "objekt"}))
+    with pytest.raises(ConfigurationError, match=r"tool 'output'.*\$ref '#/nope' leads nowhere"):
+        make([], output=output(schema={"$ref": "#/nope"}))
     tool = FunctionTool("read", lambda _: "", {"properties": []})
     with pytest.raises(ConfigurationError, match="tool 'read': its parameters are no JSON Schema"):
         make([], tools=[tool])
@@ -69,7 +71,9 @@ def test_a_schema_that_is_none_is_refused_with_the_tools_name() -> None:
         {"llm_error_threshold": 0},
         {"max_tool_calls_per_turn": 0},
         {"tool_timeout_s": 0},
+        {"tool_timeout_s": float("inf")},
         {"budget": {"max_tokens": -1}},
+        {"budget": {"max_duration_s": float("nan")}},
         {"text_protocol": "yaml"},
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -153,6 +154,8 @@ def test_raise_on_failure_raises_exactly_for_what_did_not_complete(
     with pytest.raises(RunFailedError, match=f"the run ended {reason}: ") as raised:
         loop.run("Do the task.")
     assert raised.value.trajectory.termination_reason is reason  # type: ignore[attr-defined]
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert (str(again), again.trajectory) == (str(raised.value), raised.value.trajectory)
 
 
 def test_every_ending_but_cancelled_is_tried_here() -> None:

@@ -284,7 +284,11 @@ def test_every_call_that_is_written_is_read_back(
 
 @given(st.text(alphabet='{}[]",:name argumts1\n`'))
 def test_no_text_breaks_the_reader(text: str) -> None:
-    PROTOCOL.parse(text)
+    around, calls = PROTOCOL.parse(text)
+    if calls:
+        assert all(f'"{name}"' in text for name, _ in calls)
+    elif "```" not in text:
+        assert around == text.strip()
 
 
 def test_native_calls_need_no_protocol() -> None:

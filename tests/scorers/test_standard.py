@@ -11,6 +11,7 @@ from harness.schema.results import Score, Verdict
 from harness.schema.suite import ModelConfig, OutputConfig, Price, Task
 from harness.schema.trajectory import Trajectory, UsageTotal
 from harness.scorers.efficiency import cost_usd, total_tokens
+from harness.scorers.outcome import outcome
 from harness.scorers.standard import STANDARD, score_trial
 
 OUTPUT = OutputConfig(schema={"type": "object"})
@@ -67,6 +68,24 @@ def test_reward_is_the_verifier_s_and_never_0_for_want_of_one(
     verdict: Verdict | None, expected: Score
 ):
     assert scored(verdict=verdict)["reward"] == expected
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        (Verdict(rewards={"reward": 1}), "passed"),
+        (Verdict(rewards={"reward": 0.99}), "failed"),
+        (Verdict(rewards={"reward": 1, "style": 0.5}), "passed"),
+        (Verdict(rewards={"reward": 0.5, "style": 1}), "failed"),
+        (Verdict(rewards={"a": 1, "b": 1, "c": 1}), "passed"),
+        (Verdict(rewards={"a": 1, "b": 0.5}), "failed"),
+        (Verdict(), None),
+        (Verdict(rewards={"reward": 1}, error="reward.txt is empty"), None),
+        (None, None),
+    ],
+)
+def test_the_outcome_follows_the_reward(verdict: Verdict | None, expected: str | None):
+    assert outcome(verdict) == expected
 
 
 def test_ending_says_whether_the_task_expects_it():

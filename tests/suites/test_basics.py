@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from harness.loader.output import output_spec
 from harness.loader.suite import load_suite
+from harness.loop.validation import first_failure
 from harness.protocols import Mount
+from harness.runner.verifier import verify
 from harness.sandbox import probe
+from harness.schema.results import Verdict
 from harness.schema.suite import Task
 from harness.tools.workspace import Workspace
 
@@ -16,37 +21,66 @@ SUITE = load_suite(Path(__file__).parents[2] / "suites" / "basics")
 TASKS = pytest.mark.parametrize("task", SUITE.tasks, ids=lambda task: task.name)
 
 
-def reward(task: Task, logs: Path, *, solve: bool) -> str:
-    """What the verifier says of a fresh folder, with or without the solution run in it."""
-    for name in ("agent", "verifier"):
-        (logs / name).mkdir()
+def solve(task: Task, workspace: Workspace, logs: Path) -> None:
+    """Run the reference solution as an agent's stand-in; it leaves its answer in the logs."""
+    assert task.solution is not None
+    (logs / "agent").mkdir()
+    done = probe.best().run(
+        ["bash", "/solution/solve.sh"],
+        mounts=[
+            Mount(workspace.path, "/workspace", writable=True),
+            Mount(logs, "/logs", writable=True),
+            Mount(task.solution, "/solution"),
+        ],
+        timeout_s=30,
+    )
+    assert done.exit_code == 0, done.output
+
+
+def judged(task: Task, logs: Path, *, solved: bool) -> Verdict:
+    """The verifier's word on a fresh folder, with or without the solution run in it."""
     workspace = Workspace(task.workdir)
     try:
-        mounts = [Mount(workspace.path, "/workspace", True), Mount(logs, "/logs", True)]
-        if solve:
-            assert task.solution is not None
-            seen = [*mounts, Mount(task.solution, "/solution")]
-            command = ["bash", "/solution/solve.sh"]
-            done = probe.best().run(command, mounts=seen, timeout_s=30)
-            assert done.exit_code == 0, done.output
-        probe.best().run(
-            ["bash", "/tests/test.sh"],
-            mounts=[*mounts, Mount(task.tests, "/tests")],
-            timeout_s=task.verifier_timeout_s,
+        if solved:
+            solve(task, workspace, logs)
+        answer, output = logs / "agent" / "answer.txt", logs / "agent" / "output.json"
+        return verify(
+            task,
+            workspace.path,
+            probe.best(),
+            answer=answer.read_text() if answer.exists() else "",
+            output=json.loads(output.read_text()) if output.exists() else None,
+            output_seen=output.exists(),
         )
     finally:
         workspace.close()
-    return (logs / "verifier" / "reward.txt").read_text().strip()
 
 
 @TASKS
 def test_the_reference_solution_passes(task: Task, tmp_path: Path):
-    assert reward(task, tmp_path, solve=True) == "1"
+    verdict = judged(task, tmp_path, solved=True)
+    assert verdict.rewards == {"reward": 1}, verdict
 
 
 @TASKS
 def test_doing_nothing_fails(task: Task, tmp_path: Path):
-    assert reward(task, tmp_path, solve=False) == "0"
+    verdict = judged(task, tmp_path, solved=False)
+    assert verdict.rewards == {"reward": 0}, verdict
+
+
+@TASKS
+def test_the_solution_hands_in_what_the_task_asks_for(task: Task, tmp_path: Path):
+    workspace = Workspace(task.workdir)
+    try:
+        solve(task, workspace, tmp_path)
+    finally:
+        workspace.close()
+    spec = output_spec(task)
+    left = [path.name for path in (tmp_path / "agent").iterdir()]
+    assert left == (["output.json"] if spec else ["answer.txt"])
+    if spec is not None:
+        handed_in = json.loads((tmp_path / "agent" / "output.json").read_text())
+        assert first_failure(handed_in, spec) is None
 
 
 @TASKS

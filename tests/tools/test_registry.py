@@ -79,6 +79,16 @@ def test_a_value_that_is_no_json_is_a_failure():
     assert outcome.content.startswith("TypeError: ")
 
 
+def test_half_a_surrogate_pair_becomes_a_question_mark():
+    def fail(arguments: JsonObject, timeout_s: float) -> Json:
+        raise ValueError("\udfff")
+
+    assert invoke(lambda arguments, timeout_s: "a\ud800☃").content == "a?☃"
+    assert invoke(lambda arguments, timeout_s: {"\ud800": 1}).content == '{"?": 1}'
+    assert invoke(lambda arguments, timeout_s: ToolOutcome("\ud800")).content == "?"
+    assert invoke(fail).content == "ValueError: ?"
+
+
 def test_a_machine_failure_is_no_result():
     def fail(arguments: JsonObject, timeout_s: float) -> Json:
         raise SandboxError("no sandbox")
