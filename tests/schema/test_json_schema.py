@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import pytest
 
 from harness.schema.json_schema import schema_problem, schema_violation
@@ -61,11 +65,35 @@ def test_a_schema_that_cannot_be_used_is_told_apart(schema: JsonObject, words: s
     assert words in str(schema_problem(schema))
 
 
-def test_a_reference_to_another_machine_is_never_fetched():
-    # The tests refuse every connection that leaves the machine, and nothing listens on port 9.
-    for url in ("http://127.0.0.1:9/schema.json", "https://example.com/schema.json"):
-        assert schema_problem({"$ref": url}) == f"$ref {url!r} leads nowhere in it"
-        assert "Unresolvable" in str(schema_violation({}, {"$ref": url}))
+@pytest.fixture
+def schema_server() -> Iterator[tuple[str, list[str]]]:
+    """A URL that serves a schema, and the paths that were asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/schema.json", asked
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_reference_to_another_machine_is_never_fetched(schema_server: tuple[str, list[str]]):
+    url, asked = schema_server
+    assert schema_problem({"$ref": url}) == f"$ref {url!r} leads nowhere in it"
+    assert "Unresolvable" in str(schema_violation({}, {"$ref": url}))
+    assert asked == []
 
 
 @pytest.mark.parametrize(
