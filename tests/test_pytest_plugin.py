@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.tiny import FRUIT, record_tiny, write
+from tests.cli.tiny import FRUIT, in_process, model_server, record_tiny, write
 
 
 @pytest.fixture(scope="session")
@@ -110,6 +110,27 @@ def test_a_conversation_without_a_verdict_does_not_pass_for_solved(project):
     result = pytest_in(project, "--harness", "suites/tiny", "-k", "fruit")
     result.assert_outcomes(failed=4, deselected=4)
     result.stdout.fnmatch_lines(["no verdict is recorded for this conversation;*"])
+
+
+def test_a_key_is_found_redacted_and_is_not_shown(project, monkeypatch):
+    key = "planted-key-0123456789abcdef"
+    monkeypatch.setenv("OPENAI_API_KEY", f"{key} ")
+    (project.path / "reports/baselines/tiny.json").unlink()
+    options = ("--harness", "suites/tiny", "--harness-set", "repeats=1", "-k", "fruit")
+    with model_server() as server:
+        write(project.path / "suites/tiny/fruit/instruction.md", f"{FRUIT} The key is {key}.")
+        done = in_process(
+            *("run", "tiny", "--task", "fruit", "--repeats", "1", "--record-mode", "all"),
+            *("--set", f"model.base_url=http://127.0.0.1:{server.port}/v1"),
+            folder=project.path,
+        )
+        assert done.code == 0
+    pytest_in(project, *options).assert_outcomes(passed=2, deselected=2)
+    write(project.path / "suites/tiny/fruit/instruction.md", f"{FRUIT} The key was {key}.")
+    missed = pytest_in(project, *options)
+    missed.assert_outcomes(failed=2, deselected=2)
+    missed.stdout.fnmatch_lines(["*+*The key was [[]redacted[]]."])
+    missed.stdout.no_fnmatch_line(f"*{key}*")
 
 
 def test_cassettes_may_be_elsewhere(project):

@@ -179,12 +179,15 @@ class Redactor:
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """A secret as it is, in JSON text (also in JSON within JSON), in bytes, and in URLs."""
+    """A secret as it is, in bytes, URLs, shells, Python, and JSON (also in JSON within JSON)."""
     yield secret
     yield secret.encode().decode("latin-1")
+    yield quote(secret)
     yield quote(secret, safe="")
     yield quote_plus(secret)
     yield secret.replace("/", r"\/")
+    yield secret.replace("'", "'\"'\"'")
+    yield repr(secret)[1:-1]
     for ascii_only in (True, False):
         nested = secret
         for _ in range(3):

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import openai
 import pytest
@@ -216,6 +219,16 @@ def test_a_value_that_became_a_key_after_recording_is_still_found(tmp_path: Path
         ask(store.session("a"), "the word is swordfish", live="x")
     with open_store(path, secrets={"A_API_KEY": "swordfish"}) as store:
         assert ask(store.session("a"), "the word is swordfish", live="never") == "x"
+
+
+@pytest.mark.parametrize(
+    "write", [quote, quote_plus, repr, json.dumps, lambda key: shlex.join(["--set", f"x={key}"])]
+)
+def test_a_key_is_found_as_others_write_it(write: Callable[[str], str]):
+    key = "pl'an\"ted/key+0 1\\"
+    text = Redactor({"A_API_KEY": key}, rules=False).text(write(key))
+    assert PLACEHOLDER in text
+    assert "ted" not in text.replace(PLACEHOLDER, "")
 
 
 def test_a_key_deep_in_nested_json_is_found():

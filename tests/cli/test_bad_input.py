@@ -194,12 +194,26 @@ def test_there_is_no_last_run_before_the_first(tmp_path, monkeypatch, harness):
     assert "holds no run yet; make one with `harness run SUITE`" in done.err
 
 
+@pytest.mark.parametrize("name", ["../../outside", "/tmp/outside", "a/b", "..", ""])
+def test_a_run_of_a_suite_with_a_name_that_leads_elsewhere(recorded, harness, name):
+    path = Path("reports/first/run.json")
+    run = json.loads(path.read_text(encoding="utf-8")) | {"suite": name}
+    path.write_text(json.dumps(run), encoding="utf-8")
+    before = sorted(recorded.parent.rglob("*"))
+    done = harness("baseline", "update", "reports/first")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"error: {path}: suite: ")
+    assert f"(got {name!r})" in done.err
+    assert sorted(recorded.parent.rglob("*")) == before
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("{", "Invalid JSON"),
         ('{"format": 2, "suite": "tiny", "suite_version": 1, "trials": {}}', "format: "),
         ('{"suite": "tiny", "suite_version": 1, "trials": {}, "x": 1}', "x: Extra inputs"),
+        ('{"suite": "../x", "suite_version": 1, "trials": {}}', "suite: "),
         ('{"suite": "tiny", "suite_version": 9, "trials": {}}', "holds 'tiny' version 9"),
         ('{"suite": "other", "suite_version": 1, "trials": {}}', "holds 'other' version 1"),
     ],

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -129,10 +130,92 @@ def test_a_key_reaches_no_file(tmp_path, monkeypatch, harness):
     again = harness("run", "tiny", *options, "--out", "reports/again")
     assert again.code == 0
     assert trials_of(Path("reports/again")) == trials_of(Path("reports/first"))
+    assert files_with(b"[redacted]") != []
+    assert files_with_the_key() == []
+
+
+def files_with(text: bytes) -> list[Path]:
     files = [path for top in ("cassettes", "reports") for path in Path(top).rglob("*")]
-    written = [path.read_bytes() for path in files if path.is_file()]
-    assert any(b"[redacted]" in data for data in written)
-    assert [data for data in written if KEY[-20:].encode() in data] == []
+    return [path for path in files if path.is_file() and text in path.read_bytes()]
+
+
+def files_with_the_key() -> list[Path]:
+    """The end of it is spelled alike everywhere."""
+    return files_with(KEY[-20:].encode())
+
+
+def test_a_key_in_the_settings_of_a_miss_reaches_no_file(recorded, monkeypatch, harness):
+    monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
+    for folder in ("cassettes", "nowhere"):
+        options = (
+            *("--task", "fruit", "--repeats", "1", "--cassettes", folder),
+            *("--set", f"model.name=x-{KEY}"),
+            *("--set", f"model.base_url=http://127.0.0.1:1/{quote(KEY)}/v1"),
+        )
+        done = harness("run", "tiny", *options, "--out", f"reports/{folder}")
+        assert done.code == 3
+        assert "--set model.base_url=http://127.0.0.1:1/[redacted]/v1" in done.err
+        assert KEY[-20:] not in done.out + done.err
+        assert Path("reports", folder, "report.html") in files_with(b"x-[redacted]")
+    assert files_with_the_key() == []
+
+
+def test_a_key_that_a_server_repeats_in_its_refusal_reaches_no_file(tmp_path, monkeypatch, harness):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with model_server(refusal=f"the key {KEY} is not known here") as server:
+        make_suite(tmp_path / "suites/tiny", server.port)
+        options = ("--task", "fruit", "--repeats", "1", "--record-mode", "all")
+        harness("run", "tiny", *options, "--out", "reports/refused")
+        assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    trials = trials_of(Path("reports/refused"))
+    assert {trial.termination_reason for trial in trials} == {"model_error"}
+    assert all("the key [redacted] is not known here" in str(trial.error) for trial in trials)
+    assert files_with_the_key() == []
+
+
+def test_space_around_a_key_is_not_sent(tmp_path, monkeypatch, harness):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
+    with model_server() as server:
+        make_suite(tmp_path / "suites/tiny", server.port)
+        options = ("--task", "fruit", "--repeats", "1", "--record-mode", "all")
+        assert harness("run", "tiny", *options).code == 0
+    assert {headers["authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
+
+
+@pytest.mark.parametrize("word", ["completed", "assistant", "write_file", "confirmed"])
+def test_a_key_that_is_a_word_of_the_formats_changes_nothing(recorded, monkeypatch, harness, word):
+    monkeypatch.setenv("OPENAI_API_KEY", word)
+    done = harness("run", "tiny", "tiny", "--task", "fruit", "--repeats", "1", "--json")
+    assert done.code == 0
+    assert done.err == (
+        "warning: the value of OPENAI_API_KEY is a word that recordings and run logs are made of: "
+        "it is not removed from them\n"
+    )
+    (first, again) = (Path(run["folder"]) for run in done.json["runs"])
+    assert trials_of(first) == trials_of(again)
+    assert {trial.trial_id for trial in trials_of(first)} == {"fruit/plain/0", "fruit/confirmed/0"}
+    assert files_with(b"[redacted]") == []
+
+
+@pytest.mark.parametrize("mode", ["once", "new_episodes", "all"])
+def test_every_cassette_is_checked_before_the_first_call(recorded, harness, mode):
+    # The last to be run of the second suite; all before it would be asked for.
+    make_suite(recorded / "suites/other", 1)
+    for text in ("fruit/0.jsonl", "fruit/1.jsonl", "lines/0.jsonl"):
+        (recorded / "cassettes/tiny" / text).unlink()
+    path = recorded / "cassettes/tiny/lines/1.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"three", b"seven", 1))
+    before = sorted(recorded.rglob("*"))
+    with model_server() as server:
+        url = f"model.base_url=http://127.0.0.1:{server.port}/v1"
+        suites = ("suites/other", "tiny")
+        done = harness("run", *suites, "--set", url, "--record-mode", mode)
+    assert (done.code, done.out) == (2, "")
+    assert "lines/1.jsonl:" in done.err
+    assert server.asked == []
+    assert sorted(recorded.rglob("*")) == before
 
 
 def test_new_episodes_asks_only_for_what_changed(recorded, harness):
@@ -263,3 +346,12 @@ def test_time_that_ran_out_while_recording_runs_out_on_replay(
     }  # fmt: skip
     for story in recorded.rglob("trajectories/**/*.json"):
         assert (replayed / story.relative_to(recorded)).read_bytes() == story.read_bytes()
+
+
+def test_the_report_of_a_recording_says_that_tools_ran(recorded, harness):
+    harness("run", "tiny", "--repeats", "1", "--out", "again")
+    first, again = (
+        Path(name, "report.html").read_text("utf-8") for name in ("reports/first", "again")
+    )
+    assert "<dd>replay: what the cassette held no result of really ran</dd>" in first
+    assert "<dd>replay: tool results and verdicts came from the cassette</dd>" in again

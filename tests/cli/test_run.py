@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import shutil
+import statistics
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from harness.cli import COMMANDS
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal
-from tests.cli.tiny import FRUIT, calls_in, command_line, in_process, trials_of, write
+from tests.cli.tiny import (
+    FRUIT,
+    calls_in,
+    command_line,
+    in_process,
+    model_server,
+    trials_of,
+    write,
+)
 
 
 def test_replay_repeats_what_was_just_recorded_without_the_server(recorded, harness):
@@ -36,6 +49,117 @@ def test_the_table_counts_what_the_log_holds(recorded, harness):
     assert ["tokens,", "mean", "220", "330"] in lines
     assert done.out.endswith("Report: again/report.html\n")
     assert "<html" in (recorded / "again" / "report.html").read_text(encoding="utf-8")
+
+
+def table_of(out: str) -> dict[str, list[str]]:
+    """Rows by label, without rules."""
+    rows = [re.split(r" {2,}", line.rstrip()) for line in out.split("\n\n")[0].splitlines()]
+    return {row[0]: row[1:] for row in rows if not row[0].startswith("─")}
+
+
+def expected_table(trials: list[dict[str, Any]], variants: list[str]) -> dict[str, list[str]]:
+    """The same from the lines of trials.jsonl, counted in another way."""
+
+    def row(cell: Callable[[list[dict[str, Any]]], str], **wanted: str) -> list[str]:
+        cells = []
+        for variant in variants:
+            key = {"variant": variant} | wanted
+            cells.append(cell([t for t in trials if key.items() <= t.items()]))
+        return cells
+
+    def passed(some: list[dict[str, Any]]) -> str:
+        outcomes = [t["outcome"] for t in some if t["outcome"]]
+        return f"{outcomes.count('passed')}/{len(outcomes)}" if outcomes else "–"
+
+    def mean(some: list[dict[str, Any]], value: Callable[[dict[str, Any]], float]) -> float:
+        values = [value(t) for t in some if t["termination_reason"] != "replay_miss"]
+        return statistics.mean(values)
+
+    def tokens(trial: dict[str, Any]) -> float:
+        counts = trial["usage"]
+        return float(counts["input"] + counts["output"])
+
+    endings = {str(t["termination_reason"]): None for t in trials}
+    return (
+        {"passed, of trials judged": variants}
+        | {task: row(passed, task=task) for task in ("fruit", "lines")}
+        | {"all its tasks": row(passed)}
+        | {
+            f"ended {end.replace('_', ' ')}": row(
+                lambda some, end=end: str(sum(t["termination_reason"] == end for t in some))
+            )
+            for end in endings
+        }
+        | {
+            "iterations, mean": row(lambda some: f"{mean(some, lambda t: t['iterations']):.1f}"),
+            "tokens, mean": row(lambda some: f"{mean(some, tokens):.0f}"),
+            "cost, mean": row(lambda some: f"${mean(some, lambda t: t['cost_usd']):.4f}"),
+        }
+    )
+
+
+@pytest.mark.parametrize("limits", [(), ("--set", "loop.max_iterations=2")], ids=["whole", "cut"])
+@pytest.mark.parametrize("missing", [(), ("lines/0.jsonl",), ("fruit/0.jsonl", "fruit/1.jsonl")])
+def test_every_cell_of_the_table_is_in_the_log(recorded, harness, limits, missing):
+    for name in missing:
+        (recorded / "cassettes" / "tiny" / name).unlink()
+    price = "model.price={input = 10.0, output = 100.0}"
+    done = harness("run", "tiny", "--set", price, *limits, "--out", "again")
+    lines = (recorded / "again" / "trials.jsonl").read_text(encoding="utf-8").splitlines()
+    trials = [json.loads(line) for line in lines]
+    assert len(trials) == 8
+    assert table_of(done.out) == expected_table(trials, ["plain", "confirmed"])
+
+
+def test_live_tools_that_give_something_else_are_named(recorded, harness):
+    write(recorded / "suites/tiny/lines/environment/workspace/data.txt", "changed\n")
+    done = harness("run", "tiny", "--tools", "live", "--repeats", "1", "--out", "live")
+    assert done.code == 0
+    what = "read_file {\"path\":\"data.txt\"}: recorded 'one\\ntwo\\n', now 'changed\\n'"
+    assert (
+        "warning: 2 tool calls in 2 trials gave something else than what is recorded; the model "
+        f"was answered with what is recorded\n  lines/confirmed/0: {what}\n"
+    ) in done.out
+    found = {
+        t.trial_id: (t.tool_differences, t.first_tool_difference) for t in trials_of(Path("live"))
+    }
+    assert found == {
+        "fruit/plain/0": (0, None),
+        "fruit/confirmed/0": (0, None),
+        "lines/plain/0": (1, what),
+        "lines/confirmed/0": (1, what),
+    }
+    shown = harness("show", "live", "lines/plain/0").out
+    assert (
+        f"Tools run again: 1 call gave something else than what is recorded; first: {what}" in shown
+    )
+    page = html.unescape((recorded / "live" / "report.html").read_text(encoding="utf-8"))
+    assert "Tools that ran again gave something else than what is recorded" in page
+    assert f"first: {what}" in page
+    again = harness("run", "tiny", "--tools", "live", "--repeats", "1", "--json").json
+    assert [one["trial_id"] for one in again["runs"][0]["tool_differences"]] == [
+        "lines/confirmed/0",
+        "lines/plain/0",
+    ]
+
+
+def test_live_tools_that_give_the_same_are_no_warning(recorded, harness):
+    done = harness("run", "tiny", "--tools", "live", "--repeats", "1")
+    assert (done.code, done.err) == (0, "")
+    assert "warning" not in done.out
+
+
+def test_a_folder_that_is_rebuilt_otherwise_while_recording_is_named(recorded, harness):
+    write(recorded / "suites/tiny/lines/environment/workspace/data.txt", "changed\n")
+    with model_server() as server:
+        options = (
+            *("--set", f"model.base_url=http://127.0.0.1:{server.port}/v1"),
+            *("--set", "loop.confirm.prompt=Sure?", "--task", "lines", "--repeats", "1"),
+        )
+        done = harness("run", "tiny", *options, "--record-mode", "new_episodes", "--out", "rebuilt")
+    assert (done.code, len(server.asked)) == (0, 1)
+    assert "warning: 1 tool call in 1 trial gave something else than what is recorded" in done.out
+    assert "lines/confirmed/0: read_file" in done.out
 
 
 def test_a_variant_of_some_tasks_stands_beside_the_first_one_on_the_same(recorded, harness):

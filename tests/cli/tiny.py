@@ -92,6 +92,8 @@ class ModelServer:
     solve: Callable[[list[Message]], Answer] = solve
     hangs_from: int | None = None
     """Number of the first request that is never answered, counted from 1; nor is any after it."""
+    refusal: str = ""
+    """Text that every request is refused with."""
     port: int = 0
     asked: list[list[Message]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -135,8 +137,11 @@ def model_server(**settings: Any) -> Iterator[ModelServer]:
                 state.released.wait()
                 self.close_connection = True
                 return
-            data = json.dumps(completion(state.solve(body["messages"]), number)).encode()
-            self.send_response(200)
+            answer = {"error": {"message": state.refusal}}
+            if not state.refusal:
+                answer = completion(state.solve(body["messages"]), number)
+            data = json.dumps(answer).encode()
+            self.send_response(400 if state.refusal else 200)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(data)))
             self.end_headers()
