@@ -49,16 +49,17 @@ def test_two_replays_give_the_same_trials_with_one_process_and_with_two(tmp_path
     assert replay(tmp_path / "one", "--jobs", "1") == replay(tmp_path / "two", "--jobs", "2")
 
 
-def test_the_unchanged_tree_holds_its_baseline() -> None:
-    done = harness("check", "suites/basics")
-    assert (done.returncode, done.stderr) == (0, "")
+def test_the_unchanged_tree_holds_its_baseline(tmp_path: Path) -> None:
+    done = harness("check", "suites/basics", "--out", str(tmp_path / "run"))
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_lower_limit_is_found_and_the_tasks_that_end_otherwise_are_named(
-    run_folder: Path,
+    run_folder: Path, tmp_path: Path
 ) -> None:
     longer = {t.task for t in RunLog(run_folder).trials() if t.iterations > 2}
-    done = harness("check", "suites/basics", "--set", "loop.max_iterations=2")
+    limited = ("--set", "loop.max_iterations=2", "--out", str(tmp_path / "run"))
+    done = harness("check", "suites/basics", *limited)
     assert done.returncode == 1
     assert longer
     for task in longer:
@@ -126,7 +127,8 @@ class _Cells(HTMLParser):
 
 
 def _passed(run_folder: Path) -> Iterator[str]:
-    trials = [json.loads(line) for line in (run_folder / "trials.jsonl").open(encoding="utf-8")]
+    lines = (run_folder / "trials.jsonl").read_text(encoding="utf-8").splitlines()
+    trials = [json.loads(line) for line in lines]
     for task, variant in sorted({(t["task"], t["variant"]) for t in trials}):
         mine = [t["outcome"] for t in trials if (t["task"], t["variant"]) == (task, variant)]
         yield f"{mine.count('passed')}/{len(mine)}"
