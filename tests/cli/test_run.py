@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -79,17 +80,15 @@ def expected_table(trials: list[dict[str, Any]], variants: list[str]) -> dict[st
         counts = trial["usage"]
         return float(counts["input"] + counts["output"])
 
+    def ended(end: str, some: list[dict[str, Any]]) -> str:
+        return str(sum(t["termination_reason"] == end for t in some))
+
     endings = {str(t["termination_reason"]): None for t in trials}
     return (
         {"passed, of trials judged": variants}
         | {task: row(passed, task=task) for task in ("fruit", "lines")}
         | {"all its tasks": row(passed)}
-        | {
-            f"ended {end.replace('_', ' ')}": row(
-                lambda some, end=end: str(sum(t["termination_reason"] == end for t in some))
-            )
-            for end in endings
-        }
+        | {f"ended {end.replace('_', ' ')}": row(partial(ended, end)) for end in endings}
         | {
             "iterations, mean": row(lambda some: f"{mean(some, lambda t: t['iterations']):.1f}"),
             "tokens, mean": row(lambda some: f"{mean(some, tokens):.0f}"),
