@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -38,6 +39,8 @@ def record_until_it_hangs(folder: Path, server, *options: str) -> subprocess.Pop
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell starts what it puts into the background with interrupts ignored.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert server.hanging.wait(60)
     return recording
