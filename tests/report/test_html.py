@@ -162,3 +162,19 @@ def test_every_word_used_for_an_ending_is_explained():
     explained = {entry.text for entry in page.one("section", id="glossary").all("dt")}
     occurring = {trial.termination_reason.replace("_", " ") for trial in sample.trials}
     assert occurring <= explained
+
+
+def test_stacked_tables_keep_their_roles_and_name_each_cell_after_its_column():
+    sample = sample_run(tasks=FEW)
+    page = parse(render(sample.run, sample.trials, sample.load))
+    roles = {"table": {"table"}, "thead": {"rowgroup"}, "tbody": {"rowgroup"}, "tr": {"row"}}
+    roles |= {"tfoot": {"rowgroup"}, "th": {"columnheader", "rowheader"}, "td": {"cell"}}
+    tables = page.all("table", css="stacked")
+    assert len(tables) > 5
+    for table in tables:
+        parts = [table, *(part for part in table.walk() if part.tag in roles)]
+        assert [one.tag for one in parts if one.attributes.get("role") not in roles[one.tag]] == []
+        heads = [head.text for head in table.one("thead").all("th")][1:]
+        for row in (row for row in table.all("tr") if row.all("td") and not row.all(colspan="4")):
+            labels = [cell.attributes.get("data-label") for cell in row.all("td")]
+            assert set(labels) == {None} or labels == heads
