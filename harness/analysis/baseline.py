@@ -17,9 +17,12 @@ from harness.analysis.exact import (
 )
 from harness.analysis.numbers import plural
 from harness.errors import BadInputError
-from harness.schema.loop_config import UNSCORED
+from harness.schema.loop_config import UNSCORED, TerminationReason
 from harness.schema.record import Record
 from harness.schema.results import Baseline, RunRecord, TrialRecord
+
+_NO_FACTS = UNSCORED | {TerminationReason.MODEL_ERROR}
+"""Endings that no later run should be held to."""
 
 _NAMED = 5
 """Trials that a one-line refusal names."""
@@ -69,7 +72,7 @@ def make_baseline(run: RunRecord, trials: Sequence[TrialRecord]) -> Baseline:
             not finished.
     """
     where = f"run {run.run_id!r} cannot become a baseline"
-    if broken := sorted(t.trial_id for t in trials if t.termination_reason in UNSCORED):
+    if broken := sorted(t.trial_id for t in trials if t.termination_reason in _NO_FACTS):
         raise BadInputError(
             f"{where}: no result in {_list(broken)}; record or repair them and run again"
         )
@@ -86,6 +89,22 @@ def make_baseline(run: RunRecord, trials: Sequence[TrialRecord]) -> Baseline:
         suite_version=run.suite_version,
         trials={trial.trial_id: facts(trial) for trial in ordered},
     )
+
+
+def uncovered(run: RunRecord, old: Baseline) -> tuple[str, ...]:
+    """Trials of an older baseline that a run says nothing about: its plan did not cover them.
+
+    A baseline of another version of the suite has none: its facts hold no longer.
+    """
+    if old.suite_version != run.suite_version:
+        return ()
+    variants = {variant.name for variant in run.variants}
+
+    def is_covered(trial_id: str) -> bool:
+        task, variant, repeat = trial_id.rsplit("/", 2)
+        return task in run.tasks and variant in variants and int(repeat) < run.repeats
+
+    return tuple(sorted(trial_id for trial_id in old.trials if not is_covered(trial_id)))
 
 
 def difference(trial: TrialRecord, baseline: Baseline) -> tuple[Difference, ...]:

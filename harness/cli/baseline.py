@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from harness.analysis.baseline import make_baseline
+from harness.analysis.baseline import make_baseline, uncovered
 from harness.analysis.numbers import count, plural
 from harness.cli import FINE
 from harness.cli.options import make_command
@@ -27,20 +27,27 @@ def command() -> None:
 def _update(terminal: Terminal, run: str) -> int:
     """Make a finished run the baseline of its suite.
 
+    Trials that a limited run did not plan stay as they are; to drop those of a task that is gone,
+    remove the file first.
+
     RUN is a run's folder, its id under reports/, or `last`.
     """
     log = find_run(run)
-    new = make_baseline(log.run(), log.trials())
+    record = log.run()
+    new = make_baseline(record, log.trials())
     path = baseline_file(REPORTS, new.suite)
-    old = read_baseline(path).trials if path.exists() else {}
-    write_baseline(path, new)
-    both = new.trials.keys() & old.keys()
+    old = read_baseline(path) if path.exists() else new.model_copy(update={"trials": {}})
+    before = old.trials
+    kept = {name: before[name] for name in uncovered(record, old)}
+    trials = dict(sorted({**kept, **new.trials}.items()))
+    write_baseline(path, new.model_copy(update={"trials": trials}))
     data = {
         "file": str(path),
-        "trials": len(new.trials),
-        "added": sorted(new.trials.keys() - old.keys()),
-        "removed": sorted(old.keys() - new.trials.keys()),
-        "changed": sorted(name for name in both if new.trials[name] != old[name]),
+        "trials": len(trials),
+        "added": sorted(trials.keys() - before.keys()),
+        "changed": sorted(name for name in trials.keys() & before if trials[name] != before[name]),
+        "removed": sorted(before.keys() - trials.keys()),
+        "kept": sorted(kept),
     }
     terminal.result(data, _changes(data))
     return FINE
@@ -48,7 +55,7 @@ def _update(terminal: Terminal, run: str) -> int:
 
 def _changes(data: dict[str, object]) -> Iterator[str]:
     counts = []
-    for key in ("added", "changed", "removed"):
+    for key in ("added", "changed", "removed", "kept"):
         names = data[key]
         assert isinstance(names, list)
         counts.append(f"{len(names)} {key}")

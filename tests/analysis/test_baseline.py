@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.analysis.baseline import check, difference, make_baseline
+from harness.analysis.baseline import check, difference, make_baseline, uncovered
 from harness.analysis.exact import Difference, compare_runs, describe, trial_differences
 from harness.errors import BadInputError
 from harness.schema.results import Baseline
@@ -34,7 +34,7 @@ def test_dates_durations_cost_and_digests_of_files_are_no_facts_to_reproduce():
     assert difference(again, BASELINE) == ()
 
 
-@pytest.mark.parametrize("ending", ["replay_miss", "infrastructure_error"])
+@pytest.mark.parametrize("ending", ["replay_miss", "infrastructure_error", "model_error"])
 def test_a_trial_without_a_result_is_no_baseline_and_is_named(ending: str):
     trials = [trial("sort", repeat=repeat, termination_reason=ending) for repeat in range(7)]
     with pytest.raises(BadInputError, match=r"'run-1' .* 'sort/baseline/4' and 2 more"):
@@ -164,3 +164,9 @@ def test_equal_runs_are_identical():
     found = compare_runs(TRIALS, TRIALS[::-1])
     assert found.identical
     assert found.headline == "Trials of both runs, compared exactly: 4 the same, 0 different."
+
+
+def test_a_baseline_of_another_version_of_the_suite_keeps_nothing():
+    other = run(4).model_copy(update={"suite_version": 2})
+    assert uncovered(run(4), BASELINE) == tuple(BASELINE.trials)
+    assert uncovered(other, BASELINE) == ()

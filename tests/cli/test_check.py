@@ -117,12 +117,12 @@ def test_without_a_baseline_it_says_how_to_make_one(recorded, harness):
 def test_update_says_what_changes(recorded, harness):
     old = BASELINE.read_bytes()
     done = harness("baseline", "update", "last")
-    assert done.out == f"{BASELINE}: 8 trials (0 added, 0 changed, 0 removed)\n"
+    assert done.out == f"{BASELINE}: 8 trials (0 added, 0 changed, 0 removed, 0 kept)\n"
     assert BASELINE.read_bytes() == old
     options = ("--task", "fruit", "--set", "loop.max_iterations=1")
     assert harness("run", "tiny", *options).code == 0
     data = harness("baseline", "update", "last", "--json").json
-    assert (len(data["changed"]), len(data["removed"]), data["added"]) == (4, 4, [])
+    assert (len(data["changed"]), len(data["kept"]), data["removed"]) == (4, 4, [])
     assert harness("check", "tiny", *options).code == 0
 
 
@@ -143,3 +143,29 @@ def test_show_prints_what_the_file_holds(recorded, harness):
     ]
     (data,) = harness("baseline", "show", "--json").json["baselines"]
     assert data == json.loads(BASELINE.read_text(encoding="utf-8"))
+
+
+def test_a_limited_run_updates_its_trials_and_keeps_the_others(recorded, harness):
+    before = json.loads(BASELINE.read_text(encoding="utf-8"))["trials"]
+    limits = ("--task", "fruit", "--variants", "plain", "--repeats", "1")
+    harness("run", "tiny", *limits, "--set", "loop.max_iterations=1")
+    done = harness("baseline", "update", "last")
+    assert done.out == f"{BASELINE}: 8 trials (0 added, 1 changed, 0 removed, 7 kept)\n"
+    after = json.loads(BASELINE.read_text(encoding="utf-8"))["trials"]
+    changed = after.pop("fruit/plain/0")
+    assert changed["termination_reason"] == "max_iterations"
+    assert before.pop("fruit/plain/0") != changed
+    assert (after, list(after)) == (before, sorted(before))
+
+
+def test_what_a_run_covers_and_does_not_hold_is_removed(recorded, harness):
+    baseline = json.loads(BASELINE.read_text(encoding="utf-8"))
+    baseline["trials"]["gone/plain/0"] = baseline["trials"]["fruit/plain/0"]
+    BASELINE.write_text(json.dumps(baseline), encoding="utf-8")
+    suite = Path("suites/tiny/suite.toml")
+    text = suite.read_text(encoding="utf-8")
+    write(suite, text.replace('name = "plain"', 'name = "plain"\ntasks = ["fruit"]'))
+    harness("run", "tiny")
+    data = harness("baseline", "update", "last", "--json").json
+    assert data["removed"] == ["lines/plain/0", "lines/plain/1"]
+    assert data["kept"] == ["gone/plain/0"]
