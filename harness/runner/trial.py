@@ -128,9 +128,9 @@ def run_trial(spec: TrialSpec, store: Store, settings: TrialSettings) -> Trial:
         with use(session, [vendor.dialect() for vendor in VENDORS.values()]):
             trajectory = loop.run(spec.task.instruction, system=_system(spec))
         # Before the verdict, which is found by what was said: replay must say the same.
-        trajectory = redactor.record(_with_miss(trajectory, session))
+        trajectory = redactor.record(_true_ending(trajectory, session))
         verdict, trajectory = _verdict(spec, trajectory, session, tools, workspace, settings)
-        session.finish(complete=_is_complete(trajectory, session))
+        session.finish(complete=trajectory.termination_reason not in UNFINISHED)
     finally:
         workspace.close()
     duration_s = round(time.monotonic() - started, 6)
@@ -167,24 +167,16 @@ def _system(spec: TrialSpec) -> str:
     return with_skills(spec.system, active)
 
 
-def _is_complete(trajectory: Trajectory, session: Session) -> bool:
-    """Whether replaying what is recorded comes to the same end."""
-    if trajectory.termination_reason is TerminationReason.MODEL_ERROR:
-        # A refusal that was recorded is served again; a server that was gone is not.
-        return not session.unanswered
-    return trajectory.termination_reason not in UNFINISHED
-
-
-def _with_miss(trajectory: Trajectory, session: Session) -> Trajectory:
-    """A miss fails the trial, whatever the agent made of it."""
-    if not session.misses:
+def _true_ending(trajectory: Trajectory, session: Session) -> Trajectory:
+    """A miss or a model out of reach is the ending, whatever the agent made of it."""
+    if session.misses:
+        ending, error = TerminationReason.REPLAY_MISS, session.misses[0].text
+    elif trajectory.termination_reason is TerminationReason.MODEL_ERROR and session.unanswered:
+        # A refusal that was recorded is part of the trial; a server that was gone is not.
+        ending, error = TerminationReason.INFRASTRUCTURE_ERROR, trajectory.error or ""
+    else:
         return trajectory
-    return trajectory.model_copy(
-        update={
-            "termination_reason": TerminationReason.REPLAY_MISS,
-            "error": session.misses[0].text,
-        }
-    )
+    return trajectory.model_copy(update={"termination_reason": ending, "error": error})
 
 
 def _verdict(
@@ -219,7 +211,7 @@ def _verdict(
             "error": str(error),
         }
         return None, trajectory.model_copy(update=broken)
-    if session.recording and _is_complete(trajectory, session):
+    if session.recording and trajectory.termination_reason not in UNFINISHED:
         return session.record_verdict(transcript, spec.task.tests_digest, verdict), trajectory
     return verdict, trajectory
 

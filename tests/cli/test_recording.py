@@ -267,7 +267,7 @@ def test_recording_at_a_vendor_needs_its_key(recorded, harness, provider, variab
     assert sorted(path.name for path in Path("reports").iterdir()) == ["baselines", "first"]
 
 
-def test_a_server_that_is_gone_is_an_ending_and_nothing_is_kept_as_recorded(
+def test_a_server_that_is_gone_is_no_fault_of_the_agent_and_nothing_is_kept_as_recorded(
     tmp_path, monkeypatch, harness
 ):
     monkeypatch.chdir(tmp_path)
@@ -276,7 +276,9 @@ def test_a_server_that_is_gone_is_an_ending_and_nothing_is_kept_as_recorded(
     options = ("--task", "fruit", "--variants", "plain", "--repeats", "1", "--json")
     done = harness("run", "tiny", *options, "--record-mode", "all")
     (run,) = done.json["runs"]
-    assert run["totals"][0]["endings"] == {"model_error": 1}
+    assert run["totals"][0]["endings"] == {"infrastructure_error": 1}
+    assert done.code == 3
+    assert f"cannot reach http://127.0.0.1:{server.port}/v1" in done.err
     assert [path for path in Path("cassettes").rglob("*") if path.is_file()] == []
     assert harness("run", "tiny", *options).code == 3
 
@@ -295,8 +297,9 @@ def test_a_trial_whose_server_went_away_is_gone_on_with(tmp_path, monkeypatch, h
     options = ("--task", "fruit", "--variants", "plain", "--repeats", "1", "--record-mode", mode)
     with model_server(solve=ends_after_the_first_call) as server:
         make_suite(tmp_path / "suites/tiny", server.port)
-        harness("run", "tiny", *options, "--out", "cut")
-        assert [trial.termination_reason for trial in trials_of(Path("cut"))] == ["model_error"]
+        assert harness("run", "tiny", *options, "--out", "cut").code == 3
+        (cut,) = trials_of(Path("cut"))
+        assert (cut.termination_reason, cut.outcome) == ("infrastructure_error", None)
         assert calls_in(Path("cut")) == {"fruit/plain/0": (0, 1)}
         (left,) = [path for path in Path("cassettes").rglob("*") if path.is_file()]
         assert left.name == "0.jsonl.partial"
