@@ -44,6 +44,7 @@ class Journal:
     @classmethod
     def open_for_reading(cls, path: Path) -> Journal:
         """Open a file that stays as it is."""
+        _refuse_folder(path)
         try:
             return cls(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC), writable=False)
         except OSError as error:
@@ -61,6 +62,7 @@ class Journal:
         Raises:
             CassetteError: it cannot be written, or somebody else is recording it.
         """
+        _refuse_folder(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -219,3 +221,8 @@ class Journal:
 
     def _error(self, number: int, text: str) -> CassetteError:
         return CassetteError(f"{self.path}:{number}: {text}")
+
+
+def _refuse_folder(path: Path) -> None:
+    if path.is_dir():
+        raise CassetteError(f"{path}: a folder where a cassette should be; move it away")
