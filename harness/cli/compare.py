@@ -140,8 +140,9 @@ def _lines(found: Sequence[Comparison]) -> list[str]:
     lines: list[str] = []
     for comparison in found:
         lines += [comparison.headline, *(f"  {note}" for note in comparison.notes)]
-        heading = ("metric", "tasks", "baseline", "candidate", "effect", "95% interval", "p")
-        rows = [[*heading, "conclusion"], *map(_row, comparison.metrics)]
+        heading = ["metric", "tasks", "baseline", "candidate", "effect", "95% interval"]
+        heading += ["adjusted p", "conclusion"]
+        rows = [heading, *map(_row, comparison.metrics)]
         lines += [*(f"  {line}" for line in table(rows, right=range(1, 7))), ""]
     return lines[:-1]
 

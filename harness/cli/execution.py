@@ -68,8 +68,9 @@ def plan_suite(
     """Load a suite, choose its trials, and check all that can be checked before running.
 
     Raises:
-        BadInputError: anything that cannot be used, a damaged cassette and a missing key included.
+        BadInputError: anything that cannot be used, a damaged cassette included.
     """
+    _check_folder(selection.cassettes)
     suite = load_suite(suite_folder(argument), overrides=selection.overrides)
     cells = plan(
         suite,
@@ -91,9 +92,14 @@ def plan_suite(
     planned = Planned(suite, cells, settings, selection)
     if record_mode == "none":
         check_cassettes(planned)
-    else:
-        _check_keys(planned)
     return planned
+
+
+def _check_folder(cassettes: Path) -> None:
+    if cassettes.exists() and not cassettes.is_dir():
+        raise BadInputError(
+            f"{cassettes}: not a folder; give the folder that holds the recordings: --cassettes DIR"
+        )
 
 
 def _record_options(selection: Selection) -> tuple[str, ...]:
@@ -101,6 +107,10 @@ def _record_options(selection: Selection) -> tuple[str, ...]:
     options = [part for text in selection.overrides for part in ("--set", text)]
     if selection.cassettes != CASSETTES:
         options += ["--cassettes", str(selection.cassettes)]
+    if selection.variant_names:
+        options += ["--variants", ",".join(selection.variant_names)]
+    if selection.repeats is not None:
+        options += ["--repeats", str(selection.repeats)]
     return tuple(options)
 
 
@@ -116,7 +126,12 @@ def check_cassettes(planned: Planned) -> None:
             open_cassette(cell, planned.settings).close(finished=False)
 
 
-def _check_keys(planned: Planned) -> None:
+def check_keys(planned: Planned) -> None:
+    """Look for the keys that recording needs: a run must not end where the first one is missing.
+
+    Raises:
+        BadInputError: one is not set.
+    """
     for spec in planned.specs:
         variable = VENDORS[spec.model.provider].key_variable
         if spec.model.base_url is None and variable not in planned.settings.api_keys:
@@ -133,6 +148,11 @@ def execute(planned: Planned, terminal: Terminal, *, reports: Path = REPORTS) ->
         BadInputError: the folder is there already, or a cassette turned out to be damaged.
     """
     selection, recording = planned.selection, planned.settings.record_mode != "none"
+    if not recording and not selection.cassettes.exists():
+        terminal.say(
+            f"warning: {selection.cassettes}: no such folder, so nothing is recorded; run from the "
+            "project's folder or give --cassettes DIR"
+        )
     log = start_run(
         planned.suite,
         planned.cells,

@@ -13,6 +13,8 @@ import click
 
 from harness.cli.terminal import Terminal, Warnings
 
+MOST_REPEATS = 1000
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -51,11 +53,28 @@ def environment() -> Mapping[str, str]:
     return os.environ
 
 
+class _Folder(click.Path):
+    """A path that is not empty: an empty one would mean the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("'' names no folder.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _some_variant(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not value.replace(",", "").strip():
+        raise click.BadParameter(f"{value!r} names no variant; leave it out for all.", param=param)
+    return value
+
+
 def selection(function: Function) -> Function:
     """Which trials of a suite, and how: what `run` and `check` share."""
     for option in reversed(
         (
-            click.option("--variants", metavar="A,B", help="Only these variants."),
+            click.option(
+                "--variants", metavar="A,B", callback=_some_variant, help="Only these variants."
+            ),
             click.option(
                 "--task",
                 "tasks",
@@ -64,7 +83,9 @@ def selection(function: Function) -> Function:
                 help="Only these tasks; repeatable.",
             ),
             click.option(
-                "--repeats", type=click.IntRange(min=1), help="Repeats of each task and variant."
+                "--repeats",
+                type=click.IntRange(min=1, max=MOST_REPEATS),
+                help="Repeats of each task and variant.",
             ),
             click.option(
                 "--set",
@@ -75,7 +96,7 @@ def selection(function: Function) -> Function:
             ),
             click.option(
                 "--cassettes",
-                type=click.Path(path_type=Path),
+                type=_Folder(path_type=Path),
                 default=Path("cassettes"),
                 show_default=True,
                 metavar="DIR",
@@ -89,7 +110,7 @@ def selection(function: Function) -> Function:
             ),
             click.option(
                 "--out",
-                type=click.Path(path_type=Path),
+                type=_Folder(path_type=Path),
                 metavar="DIR",
                 help="The run's folder. [default: a new one under reports/]",
             ),

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import click
 
 from harness.cli import FINE, UNDECIDED
-from harness.cli.execution import Selection, check_cassettes, execute, plan_suite
+from harness.cli.execution import Selection, check_cassettes, check_keys, execute, plan_suite
 from harness.cli.forecast import forecast, forecast_lines
 from harness.cli.options import environment, make_command, selection
 from harness.cli.run_folder import write_report
@@ -72,6 +72,7 @@ def command(
         return FINE
     if record_mode != "none":
         for one in planned:
+            check_keys(one)
             check_cassettes(one)
     summaries = []
     for one in planned:

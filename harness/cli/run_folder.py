@@ -19,6 +19,8 @@ LAST = "last"
 def is_run(argument: str) -> bool:
     """Whether a command line's word names a run rather than a suite."""
     folders = (Path(argument), REPORTS / argument)
+    if not argument.strip():
+        return False
     return argument == LAST or any((folder / RUN_FILE).is_file() for folder in folders)
 
 
@@ -28,6 +30,10 @@ def find_run(argument: str) -> RunLog:
     Raises:
         BadInputError: there is none.
     """
+    if not argument.strip():
+        raise BadInputError(
+            f"{argument!r} names no run; give a run's folder, its id under {REPORTS}/, or `last`"
+        )
     if argument == LAST:
         runs = _by_date()
         if not runs:

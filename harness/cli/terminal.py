@@ -10,6 +10,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TextIO
 
 from harness.report.visible import visible
 
@@ -30,21 +31,21 @@ class Terminal:
         """Print what a command found: the data as JSON, or the lines that say the same."""
         self._end_progress()
         if self.json:
-            print(json.dumps(data, indent=2, ensure_ascii=False))
+            _print(json.dumps(data, indent=2, ensure_ascii=False), sys.stdout)
         else:
             for line in lines:
-                print(visible(line))
+                _print(visible(line), sys.stdout)
 
     def say(self, line: str, *, verbosity: int = 0) -> None:
         """Print something that is not the result."""
         if not self.quiet and self.verbosity >= verbosity:
             self._end_progress()
-            print(visible(line), file=sys.stderr)
+            _print(visible(line), sys.stderr)
 
     def error(self, line: str) -> None:
         """Print why a command could not do its work."""
         self._end_progress()
-        print(f"error: {visible(line)}", file=sys.stderr)
+        _print(f"error: {visible(line)}", sys.stderr)
 
     def progress(self, line: str) -> None:
         """Replace the progress line; does nothing where nobody watches."""
@@ -58,6 +59,15 @@ class Terminal:
         if self._progress:
             print(file=sys.stderr)
             self._progress = False
+
+
+def _print(text: str, stream: TextIO) -> None:
+    """Print for a reader who may have seen enough: what a command found stays the same."""
+    try:
+        print(text, file=stream, flush=True)
+    except BrokenPipeError:
+        # What is still buffered must not fail at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class Warnings(logging.Handler):

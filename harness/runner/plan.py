@@ -56,6 +56,10 @@ def suite_folder(argument: str) -> Path:
     Raises:
         BadInputError: there is none.
     """
+    if not argument.strip():
+        raise BadInputError(
+            f"{argument!r} names no suite; give its folder or a name under {SUITES}/"
+        )
     for folder in (Path(argument), SUITES / argument):
         if folder.is_dir():
             return folder

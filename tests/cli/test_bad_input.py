@@ -44,6 +44,11 @@ def no_cassette_at_all() -> None:
     CASSETTE.write_bytes(b"")
 
 
+def folder_for_a_cassette() -> None:
+    CASSETTE.unlink()
+    CASSETTE.mkdir()
+
+
 def no_text() -> None:
     SUITE.write_bytes(b"\xff\xfe name")
 
@@ -97,6 +102,10 @@ FILES: dict[str, tuple[Break, tuple[str, ...]]] = {
     "cassette cut in a line": (cut_in_a_line, ("fruit/0.jsonl:", "the last line is cut")),
     "cassette damaged": (damage, ("fruit/0.jsonl:", "the line is damaged")),
     "cassette of another format": (other_format, ("fruit/0.jsonl:1: format 99",)),
+    "folder where a cassette should be": (
+        folder_for_a_cassette,
+        ("fruit/0.jsonl: a folder where a cassette should be; move it away",),
+    ),
     "cassette without content": (no_cassette_at_all, ("fruit/0.jsonl:1: the file is empty",)),
 }
 
@@ -141,7 +150,19 @@ OPTIONS = {
     ),
     "setting without a value": (["run", "tiny", "--set", "repeats"], "must be written key=value"),
     "unknown record mode": (["run", "tiny", "--record-mode", "some"], "'some' is not one of"),
-    "no repeats": (["run", "tiny", "--repeats", "0"], "x>=1"),
+    "no repeats": (["run", "tiny", "--repeats", "0"], "1<=x<=1000"),
+    "too many repeats": (["run", "tiny", "--repeats", "1001"], "1<=x<=1000"),
+    "no variant": (["run", "tiny", "--variants", ""], "'' names no variant"),
+    "only commas": (["check", "tiny", "--variants", ", ,"], "', ,' names no variant"),
+    "no folder for the run": (["run", "tiny", "--out", ""], "'' names no folder"),
+    "no folder of cassettes": (["run", "tiny", "--cassettes", ""], "'' names no folder"),
+    "empty suite": (["run", ""], "'' names no suite"),
+    "empty suite to check": (["check", ""], "'' names no suite"),
+    "empty run": (["report", ""], "'' names no run"),
+    "a file for the cassettes": (
+        ["run", "tiny", "--cassettes", "suites/tiny/suite.toml"],
+        "suites/tiny/suite.toml: not a folder; give the folder that holds the recordings",
+    ),
     "unknown option": (["run", "tiny", "--verbos"], "No such option '--verbos'"),
     "no suite": (["run"], "Missing argument"),
     "unknown command": (["rum"], "No such command 'rum'"),

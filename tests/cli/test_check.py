@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.tiny import FRUIT, write
+from tests.cli.tiny import FRUIT, command_line, write
 
 BASELINE = Path("reports/baselines/tiny.json")
 
@@ -169,3 +170,22 @@ def test_what_a_run_covers_and_does_not_hold_is_removed(recorded, harness):
     data = harness("baseline", "update", "last", "--json").json
     assert data["removed"] == ["lines/plain/0", "lines/plain/1"]
     assert data["kept"] == ["gone/plain/0"]
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_reader_that_stops_reading_changes_no_exit_code(recorded, form):
+    baseline = BASELINE.read_text(encoding="utf-8")
+    BASELINE.write_text(baseline.replace('"iterations": 2', '"iterations": 9'), encoding="utf-8")
+    check = subprocess.Popen(
+        command_line("check", "first", *form),
+        cwd=recorded,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert check.stdout is not None
+    check.stdout.close()
+    assert check.stderr is not None
+    errors = check.stderr.read()
+    check.stderr.close()
+    assert (check.wait(), errors) == (1, "")

@@ -68,6 +68,7 @@ def test_compare_prints_the_headline_and_every_metric(recorded, harness):
     assert data["exact"] is None
     assert (found["baseline"], found["candidate"]) == ("plain", "confirmed")
     assert done.out.startswith(f"{found['headline']}\n")
+    assert "95% interval  adjusted p  conclusion\n" in done.out
     assert ["iterations", "2", "2.0", "3.0", "+1.0"] in [line[:5] for line in words(done.out)]
 
 

@@ -215,11 +215,12 @@ def test_a_changed_word_misses_in_that_task_alone_and_is_shown(recorded, harness
 def test_the_command_that_records_a_miss_has_the_options_of_the_run(recorded, harness):
     shutil.move("cassettes", "my tapes")
     options = ("--cassettes", "my tapes", "--set", "model.temperature=0.9")
-    done = harness("run", "suites/tiny", "--task", "fruit", "--repeats", "1", *options)
+    limits = ("--variants", "confirmed, plain", "--repeats", "1")
+    done = harness("run", "suites/tiny", "--task", "fruit", *limits, *options)
     assert done.code == 3
     assert (
         "harness run suites/tiny --task fruit --set model.temperature=0.9 --cassettes 'my tapes' "
-        "--record-mode new_episodes --allow-live"
+        "--variants confirmed,plain --repeats 1 --record-mode new_episodes --allow-live"
     ) in done.err
 
 
@@ -228,6 +229,10 @@ def test_without_cassettes_every_trial_is_a_miss(recorded, harness):
     assert done.code == 3
     assert len(done.json["runs"][0]["unscored"]) == 8
     assert not Path("nowhere").exists()
+    where = "run from the project's folder or give --cassettes DIR\n"
+    assert done.err.startswith(f"warning: nowhere: no such folder, so nothing is recorded; {where}")
+    Path("nowhere").mkdir()
+    assert where not in harness("run", "tiny", "--cassettes", "nowhere").err
 
 
 def test_dry_run_says_what_is_recorded_and_touches_nothing(recorded, harness):
@@ -272,6 +277,19 @@ def test_dry_run_estimates_calls_and_cost_from_the_recordings(recorded, harness)
     assert found["cost_usd"] == pytest.approx(20 * (100 * 10 + 10 * 100) / 1e6)
     lines = harness("run", "tiny", *options).out
     assert "8 trials would make about 20 live calls; estimated cost: about $0.040." in lines
+
+
+def test_dry_run_of_a_recording_needs_no_key(recorded, harness, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    suite = recorded / "suites/tiny/suite.toml"
+    write(suite, suite.read_text(encoding="utf-8").replace("base_url", "# base_url"))
+    options = ("--record-mode", "new_episodes", "--allow-live")
+    before = sorted(recorded.rglob("*"))
+    assert harness("run", "tiny", *options, "--dry-run").code == 0
+    done = harness("run", "tiny", *options)
+    assert done.code == 2
+    assert "OPENAI_API_KEY is not set" in done.err
+    assert sorted(recorded.rglob("*")) == before
 
 
 def test_a_reader_that_stops_reading_is_no_error(recorded):
