@@ -17,12 +17,9 @@ from harness.analysis.exact import (
 )
 from harness.analysis.numbers import plural
 from harness.errors import BadInputError
-from harness.schema.loop_config import UNSCORED, TerminationReason
+from harness.schema.loop_config import UNSCORED
 from harness.schema.record import Record
 from harness.schema.results import Baseline, RunRecord, TrialRecord
-
-_NO_FACTS = UNSCORED | {TerminationReason.MODEL_ERROR}
-"""Endings that no later run should be held to."""
 
 _NAMED = 5
 """Trials that a one-line refusal names."""
@@ -72,7 +69,7 @@ def make_baseline(run: RunRecord, trials: Sequence[TrialRecord]) -> Baseline:
             not finished.
     """
     where = f"run {run.run_id!r} cannot become a baseline"
-    if broken := sorted(t.trial_id for t in trials if t.termination_reason in _NO_FACTS):
+    if broken := sorted(t.trial_id for t in trials if t.termination_reason in UNSCORED):
         raise BadInputError(
             f"{where}: no result in {_list(broken)}; record or repair them and run again"
         )

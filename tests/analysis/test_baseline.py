@@ -34,7 +34,7 @@ def test_dates_durations_cost_and_digests_of_files_are_no_facts_to_reproduce():
     assert difference(again, BASELINE) == ()
 
 
-@pytest.mark.parametrize("ending", ["replay_miss", "infrastructure_error", "model_error"])
+@pytest.mark.parametrize("ending", ["replay_miss", "infrastructure_error"])
 def test_a_trial_without_a_result_is_no_baseline_and_is_named(ending: str):
     trials = [trial("sort", repeat=repeat, termination_reason=ending) for repeat in range(7)]
     with pytest.raises(BadInputError, match=r"'run-1' .* 'sort/baseline/4' and 2 more"):
