@@ -69,9 +69,11 @@ class Session:
     def _claim(self, request: CanonicalRequest) -> StoredResponse | None:
         # As it is first: a value that only now is known as a key may have been recorded plainly.
         # Rules last: they are dear.
-        known = request.redacted(self._literal.json)
         answer = self._serve(request)
-        if answer is None and known is not request:
+        if answer is not None:
+            return answer
+        known = request.redacted(self._literal.json)
+        if known is not request:
             answer = self._serve(known)
         if answer is not None:
             return answer

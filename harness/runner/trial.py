@@ -41,12 +41,7 @@ from harness.tools.workspace import Workspace
 NO_KEY = "no-key"
 """Sent where no key is set: local servers take any, and replaying sends nothing."""
 
-UNFINISHED = frozenset(
-    {
-        TerminationReason.INFRASTRUCTURE_ERROR,
-        TerminationReason.CANCELLED,
-    }
-)
+UNFINISHED = (TerminationReason.INFRASTRUCTURE_ERROR, TerminationReason.CANCELLED)
 """Endings that replay would not come to: recording again goes on with such a trial."""
 
 
@@ -77,7 +72,7 @@ class Trial:
     verdict: Verdict | None
 
 
-def cassette_file(cell: Cell) -> Path:
+def cassette_file(cell: Cell | TrialSpec) -> Path:
     """Where a cell's cassette is, relative to the cassettes folder."""
     return Path(cell.suite, cell.task.name, f"{cell.repeat}.jsonl")
 
@@ -235,7 +230,6 @@ def _record(
         ScoreInput(task=spec.task, model=spec.model, trajectory=trajectory, verdict=verdict)
     )
     variant = spec.variant.model_dump(mode="json", exclude={"name", "description", "tasks"})
-    cell = Cell(spec.suite, spec.task, spec.repeat, ())
     return TrialRecord(
         trial_id=spec.trial_id,
         suite=spec.suite,
@@ -265,6 +259,6 @@ def _record(
         transcript_digest=transcript_digest(trajectory),
         task_digest=spec.task.digest,
         variant_digest=digest(variant),
-        cassette=cassette_file(cell).as_posix(),
+        cassette=cassette_file(spec).as_posix(),
         trajectory=f"{TRAJECTORIES}/{spec.trial_id}.json",
     )
