@@ -27,8 +27,12 @@ class ModelConfig(Record):
 
     model_config = ConfigDict(allow_inf_nan=False)
 
-    provider: Literal["anthropic", "openai"]
+    provider: Literal["anthropic", "openai", "ollama", "google"]
     name: str
+    api: Literal["chat", "responses"] = "chat"
+    """Which of OpenAI's interfaces; the other providers have one."""
+    system_role: Literal["system", "developer"] = "system"
+    """Role of the system prompt in OpenAI's formats; local servers know `system` only."""
     base_url: str | None = None
     """Endpoint; None is the vendor's own."""
     temperature: float | None = Field(default=None, ge=0)
@@ -56,6 +60,9 @@ class Skill(Record):
     name: str
     description: str
     instructions: str
+    allowed_tools: tuple[str, ...] | None = None
+    """Tools that may be used while it is active; None is no restriction."""
+    disallowed_tools: tuple[str, ...] = ()
 
 
 class Task(Record):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ EventKind = Literal[
     "attempt_started",
     "iteration_started",
     "model_request",
+    "model_delta",
     "model_response",
     "model_error",
     "tool_detected",
@@ -22,17 +23,23 @@ EventKind = Literal[
     "tool_completed",
     "tool_failed",
     "tool_timed_out",
+    "tool_denied",
     "confirmation_asked",
     "nudged",
     "validation_started",
     "validation_failed",
     "validation_passed",
+    "limit_warning",
+    "window_applied",
+    "hook_failed",
+    "paused",
+    "resumed",
     "attempt_completed",
     "iteration_completed",
     "run_completed",
 ]
 
-CallTag = Literal["main", "confirm", "nudge"]
+CallTag = Literal["main", "confirm", "nudge", "wrap_up", "compaction"]
 """What a model call was for."""
 
 
@@ -45,6 +52,14 @@ class Event(Record):
     at_s: float
     """Seconds since the run began."""
     data: JsonObject = Field(default_factory=dict)
+    """Facts about it; `model_delta` has `kind` and `text`, and is shown but not kept."""
+    run_id: str = ""
+    payload: Any = Field(default=None, exclude=True, repr=False)
+    """The live object it is about, for observers; never written to a file.
+
+    `model_request`: ModelRequest. `model_response`: ModelTurn. `tool_started`: ToolInvocation.
+    `tool_completed`, `tool_failed`, `tool_timed_out`: ToolOutcome. `run_completed`: Trajectory.
+    """
 
 
 class UsageTotal(Record):
@@ -58,10 +73,37 @@ class UsageTotal(Record):
     """Answered calls that reported no usage."""
 
 
+class SuspendedRun(Record):
+    """A run that waits for an answer from outside; resuming goes on with all its counts."""
+
+    run_id: str
+    correlation_id: str
+    data: Json = None
+    """What the tool that asked to suspend gave along."""
+    system: str | None
+    messages: tuple[Message, ...]
+    iterations: int
+    attempts: int
+    attempt_iterations: int
+    model_calls: int
+    failed_calls: int
+    tools_executed: tuple[str, ...]
+    files_modified: tuple[str, ...] = ()
+    lines_changed: int = 0
+    usage: UsageTotal
+    usage_by_tag: dict[CallTag, UsageTotal]
+    validation_failures: tuple[str, ...] = ()
+    elapsed_s: float
+
+
 class Trajectory(Record):
     """The whole run: how it ended, what it gave, what was said."""
 
     termination_reason: TerminationReason
+    run_id: str = ""
+    signal: str | None = None
+    """Name of the signal that ended the run, or that the callback at the hard limit gave."""
+    signal_data: Json = None
     output_seen: bool = False
     """Whether there is an output; `{}`, `[]` and null are outputs too."""
     output: Json = None
@@ -70,6 +112,10 @@ class Trajectory(Record):
     """Answer to the confirmation question; None when it was never asked."""
     truncated: bool = False
     """Whether the accepted text was cut at its token limit."""
+    wrapped_up: bool = False
+    """Whether a last call without tools gave the final text."""
+    suspended: SuspendedRun | None = None
+    """What a suspended run needs to be resumed."""
     system: str | None = None
     messages: tuple[Message, ...] = ()
     iterations: int = 0
