@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from functools import cache
 
 import anthropic
@@ -10,24 +9,23 @@ from anthropic.resources.messages import Messages
 
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.providers.sdk_client import SdkClient
+from harness.providers.stainless import Sdk, sdk_client
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 
-ARGUMENTS = frozenset(inspect.signature(Messages.create).parameters)
+SDK = Sdk(
+    status_error=anthropic.APIStatusError,
+    connection_error=anthropic.APIConnectionError,
+    any_error=anthropic.AnthropicError,
+    json_stream=anthropic.Stream[object],
+)
 
 
-def client(*, base_url: str | None, api_key: str, timeout_s: float = 600) -> SdkClient:
+def client(*, base_url: str | None = None, api_key: str, timeout_s: float = 600) -> SdkClient:
     """A client of an endpoint; without one it is the vendor's own."""
     url = base_url or DEFAULT_BASE_URL
-    return SdkClient(
-        url=url,
-        dialect=AnthropicMessages(),
-        create=_sdk(url, api_key, timeout_s).messages.with_raw_response.create,
-        arguments=ARGUMENTS,
-        status_error=anthropic.APIStatusError,
-        connection_error=anthropic.APIConnectionError,
-        any_error=anthropic.AnthropicError,
-    )
+    create = _sdk(url, api_key, timeout_s).messages.with_raw_response.create
+    return sdk_client(SDK, AnthropicMessages(), url, create, Messages.create)
 
 
 @cache

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from harness.protocols import Dialect
+from harness.errors import ConfigurationError
+from harness.protocols import Dialect, Provider
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.providers.openai_chat import OpenAIChat
+from harness.schema.suite import ModelConfig
 
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
     """How one provider is spoken to."""
 
-    dialect: Callable[[], Dialect]
+    dialect: Callable[..., Dialect]
+    """Makes the dialect, from the options."""
     client: str
-    """`module:function` that makes the live client; the module imports the vendor's SDK."""
+    """`module:function` that makes the live client from `base_url`, `api_key` and the options; the
+    module imports the vendor's SDK."""
     key_variable: str
     """Environment variable that holds the API key."""
+    options: tuple[str, ...] = ()
+    """Fields of the model's settings that both of them take."""
+    extra: str | None = None
+    """What must be installed beside the package: its extra of this name."""
 
 
 VENDORS = {
@@ -31,5 +41,51 @@ VENDORS = {
         dialect=OpenAIChat,
         client="harness.providers.openai_client:client",
         key_variable="OPENAI_API_KEY",
+        options=("system_role",),
     ),
 }
+
+
+def dialect_of(model: ModelConfig) -> Dialect:
+    """What a model is spoken to in."""
+    vendor = VENDORS[model.provider]
+    return vendor.dialect(**_options(vendor, model))
+
+
+def all_dialects() -> list[Dialect]:
+    """Every dialect there is, to know a recorded or proxied request by."""
+    return [AnthropicMessages(), OpenAIChat()]
+
+
+def live_client(model: ModelConfig, api_key: str) -> Provider:
+    """The live client of a model.
+
+    Raises:
+        ConfigurationError: the vendor's SDK is not installed.
+    """
+    vendor = VENDORS[model.provider]
+    module, _, name = vendor.client.partition(":")
+    # Loaded by name: planning, reporting and --help must not pay for a vendor's SDK.
+    client = getattr(client_module(module, vendor.extra), name)
+    made: Provider = client(base_url=model.base_url, api_key=api_key, **_options(vendor, model))
+    return made
+
+
+def client_module(name: str, extra: str | None) -> Any:
+    """A module that needs a vendor's SDK.
+
+    Raises:
+        ConfigurationError: the SDK is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if extra is None or (error.name or "").startswith("harness"):
+            raise
+        raise ConfigurationError(
+            f"the package {error.name!r} is not installed; run: pip install 'loop-harness[{extra}]'"
+        ) from error
+
+
+def _options(vendor: Vendor, model: ModelConfig) -> dict[str, Any]:
+    return {name: getattr(model, name) for name in vendor.options}

@@ -1,33 +1,40 @@
-"""Live calls to an endpoint that speaks OpenAI's chat completions, over the vendor's SDK."""
+"""Live calls to an endpoint that speaks one of OpenAI's formats, over the vendor's SDK."""
 
 from __future__ import annotations
 
-import inspect
 from functools import cache
+from typing import Literal
 
 import openai
 from openai.resources.chat.completions import Completions
 
 from harness.providers.openai_chat import OpenAIChat
 from harness.providers.sdk_client import SdkClient
+from harness.providers.stainless import Sdk, sdk_client
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
-ARGUMENTS = frozenset(inspect.signature(Completions.create).parameters)
+SDK = Sdk(
+    status_error=openai.APIStatusError,
+    connection_error=openai.APIConnectionError,
+    any_error=openai.OpenAIError,
+    json_stream=openai.Stream[object],
+)
 
 
-def client(*, base_url: str | None, api_key: str, timeout_s: float = 600) -> SdkClient:
+def client(
+    *,
+    base_url: str | None = None,
+    api_key: str,
+    system_role: Literal["system", "developer"] = "system",
+    timeout_s: float = 600,
+) -> SdkClient:
     """A client of an endpoint; without one it is the vendor's own."""
     url = base_url or DEFAULT_BASE_URL
-    return SdkClient(
-        url=url,
-        dialect=OpenAIChat(),
-        create=_sdk(url, api_key, timeout_s).chat.completions.with_raw_response.create,
-        arguments=ARGUMENTS,
-        status_error=openai.APIStatusError,
-        connection_error=openai.APIConnectionError,
-        any_error=openai.OpenAIError,
-    )
+    resource = _sdk(url, api_key, timeout_s).chat.completions
+    create = resource.with_raw_response.create
+    dialect = OpenAIChat(system_role=system_role)
+    return sdk_client(SDK, dialect, url, create, Completions.create)
 
 
 @cache

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
-from typing import Any
 
-from harness.errors import ModelCallError
-from harness.protocols import Dialect, ModelRequest
+from harness.errors import HarnessError, MalformedAnswerError
+from harness.protocols import Dialect, ModelRequest, OnDelta
 from harness.providers import failures
-from harness.schema.messages import ModelTurn
+from harness.schema.messages import ModelTurn, StopReason, Text
+from harness.schema.record import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,31 +19,58 @@ class SdkClient:
 
     url: str
     dialect: Dialect
-    create: Callable[..., Any]
-    """The SDK's call; returns the raw response."""
-    arguments: frozenset[str]
-    """What the call takes by name; all else goes into the body as it is."""
-    status_error: type[Any]
-    connection_error: type[Exception]
-    any_error: type[Exception]
+    send: Callable[[JsonObject], Json]
+    """The SDK's call: takes the request's body, gives the answer's; its text if it is no JSON."""
+    stream: Callable[[JsonObject], AbstractContextManager[Iterable[Json]]]
+    """The SDK's streamed call: gives the answer's events, each as it came. Left, it is closed."""
+    errors: tuple[type[Exception], ...]
+    """All that the two calls may raise."""
+    failure: Callable[[Exception], HarnessError]
+    """What such an error means."""
 
-    def complete(self, request: ModelRequest) -> ModelTurn:
-        """Answer one request.
+    def complete(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelTurn:
+        """Answer one request, streamed if somebody wants to see the pieces.
+
+        A request that the vendor's content policy turns down is a turn that stops with a refusal,
+        as if the model had refused: asking again would not help.
 
         Raises:
             ModelCallError: the call failed.
         """
-        body = self.dialect.to_request(request)
-        known: dict[str, Any] = {k: v for k, v in body.items() if k in self.arguments}
-        unknown = {k: v for k, v in body.items() if k not in self.arguments}
         try:
-            answer = self.create(**known, extra_body=unknown or None)
-        except self.status_error as error:
-            raise failures.answered(error.status_code, error.response.text, self.url) from error
-        except self.connection_error as error:
-            raise failures.unreachable(error, self.url) from error
-        except self.any_error as error:
-            raise ModelCallError(f"{self.url}: {error}") from error
-        return self.dialect.from_response(
-            failures.answer_object(answer.http_response.text, self.url)
-        )
+            if on_delta is None:
+                answer = self._send(self.dialect.to_request(request))
+            else:
+                answer = self._stream(self.dialect.to_request(request, stream=True), on_delta)
+        except failures.RefusedError as refusal:
+            return ModelTurn(content=(Text(text=str(refusal)),), stop=StopReason.REFUSAL)
+        return self.dialect.from_response(answer)
+
+    def _send(self, body: JsonObject) -> JsonObject:
+        try:
+            answer = self.send(body)
+        except self.errors as error:
+            raise self.failure(error) from error
+        return failures.answer_object(answer, self.url)
+
+    def _stream(self, body: JsonObject, on_delta: OnDelta) -> JsonObject:
+        assembler = self.dialect.assembler()
+        with closing(self._events(body)) as events:
+            for event in events:
+                for delta in assembler.add(event):
+                    on_delta(delta)
+        return assembler.body()
+
+    def _events(self, body: JsonObject) -> Iterator[JsonObject]:
+        """The events. What a reader of the deltas raises does not pass through here."""
+        try:
+            with self.stream(body) as events:
+                for event in events:
+                    if not isinstance(event, dict):
+                        raise MalformedAnswerError(
+                            f"{self.url} streamed {str(event)[:200]!r}, not a JSON object;"
+                            " check that the endpoint speaks this provider's format"
+                        )
+                    yield event
+        except self.errors as error:
+            raise self.failure(error) from error
