@@ -5,8 +5,9 @@ from __future__ import annotations
 import codecs
 import os
 import stat
+from collections.abc import Sequence
 
-from harness.protocols import ToolOutcome
+from harness.protocols import Effect, ToolOutcome
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.tools.confined import PathRefusedError, open_below
@@ -29,10 +30,15 @@ class ReadFile:
         description="Read a text file.",
         parameters={"type": "object", "properties": {"path": _PATH}, "required": ["path"]},
     )
+    sequential = False
 
     def __init__(self, workspace: Workspace) -> None:
         self.settings: JsonObject = {"limit": READ_LIMIT}
         self._workspace = workspace
+
+    def effects(self, arguments: JsonObject) -> Sequence[Effect]:
+        """It reads the file."""
+        return (Effect("read", _text(arguments["path"])),)
 
     def call(self, arguments: JsonObject, timeout_s: float) -> ToolOutcome:
         """The file's text, or why there is none."""
@@ -56,10 +62,16 @@ class WriteFile:
             "required": ["path", "content"],
         },
     )
+    sequential = True
 
     def __init__(self, workspace: Workspace) -> None:
         self.settings: JsonObject = {}
         self._workspace = workspace
+
+    def effects(self, arguments: JsonObject) -> Sequence[Effect]:
+        """It writes the file, with all its lines."""
+        lines = len(_text(arguments["content"]).splitlines())
+        return (Effect("write", _text(arguments["path"]), lines),)
 
     def call(self, arguments: JsonObject, timeout_s: float) -> ToolOutcome:
         """Write it, and say how much."""
@@ -88,10 +100,15 @@ class ListDir:
             "properties": {"path": {"type": "string", "default": "."}},
         },
     )
+    sequential = False
 
     def __init__(self, workspace: Workspace) -> None:
         self.settings: JsonObject = {"limit": LIST_LIMIT}
         self._workspace = workspace
+
+    def effects(self, arguments: JsonObject) -> Sequence[Effect]:
+        """It reads the folder."""
+        return (Effect("read", _text(arguments.get("path", "."))),)
 
     def call(self, arguments: JsonObject, timeout_s: float) -> ToolOutcome:
         """One name a line, folders with a slash."""

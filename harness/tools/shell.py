@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from harness.protocols import Mount, Sandbox, ToolOutcome
+from harness.protocols import Effect, Mount, Sandbox, ToolOutcome
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.tools.confined import WORKSPACE
@@ -29,6 +29,7 @@ class Shell:
             "required": ["command"],
         },
     )
+    sequential = True
     stops_itself = True
 
     def __init__(self, workspace: Workspace, sandbox_factory: Callable[[], Sandbox]) -> None:
@@ -37,11 +38,13 @@ class Shell:
         # Asked only when a command really runs: replaying needs no sandbox.
         self._sandbox_factory = sandbox_factory
 
+    def effects(self, arguments: JsonObject) -> Sequence[Effect]:
+        """It runs the command."""
+        return (Effect("command", _command(arguments)),)
+
     def call(self, arguments: JsonObject, timeout_s: float) -> ToolOutcome:
         """The command's output; a command that fails is a result like any other."""
-        command = arguments["command"]
-        if not isinstance(command, str):
-            raise TypeError(f"must be text, not {command!r}")
+        command = _command(arguments)
         if len(command.encode()) > _COMMAND_LIMIT:
             return ToolOutcome(content="the command is too long", status="failed")
         result = self._sandbox_factory().run(
@@ -60,6 +63,13 @@ class Shell:
             lines.append(f"[exit code {result.exit_code}]")
         text = "\n".join(line for line in lines if line) or "[no output]"
         return ToolOutcome(content=text, status="timed_out" if result.timed_out else "ok")
+
+
+def _command(arguments: JsonObject) -> str:
+    command = arguments["command"]
+    if not isinstance(command, str):
+        raise TypeError(f"must be text, not {command!r}")
+    return command
 
 
 def _cut(text: str) -> str:

@@ -1,0 +1,73 @@
+"""What a tool gave, as the one result that the model and the run see."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from pydantic import BaseModel
+
+from harness.protocols import ToolOutcome
+from harness.schema.record import Json, storable
+from harness.schema.signals import Blocked, RunRequest, Signal, Suspend
+
+
+def as_outcome(value: object) -> ToolOutcome:
+    """The outcome of a call that gave this value.
+
+    An outcome is taken as it is; a signal, a suspension or a block becomes what the call asks of
+    the run; a text is the result, and anything else its JSON with sorted keys.
+    """
+    if not isinstance(value, ToolOutcome):
+        try:
+            value = _wrap(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            why = f"the result is no JSON: {error}"
+            value = ToolOutcome(content=why, status="failed")
+    return dataclasses.replace(value, content=storable(value.content))
+
+
+def raised(error: BaseException) -> ToolOutcome:
+    """The outcome of a call that raised."""
+    return ToolOutcome(content=storable(f"{type(error).__name__}: {error}"), status="raised")
+
+
+def _wrap(value: object) -> ToolOutcome:
+    if isinstance(value, Blocked):
+        return ToolOutcome(content=value.reason, status="failed", asks=value)
+    if isinstance(value, Signal | Suspend):
+        return ToolOutcome(content=_shown(value), asks=value)
+    return ToolOutcome(content=as_text(value))
+
+
+def _shown(request: RunRequest) -> str:
+    match request:
+        case Signal(name=name, data=None):
+            return name
+        case Suspend(correlation_id=name, data=None):
+            return name
+        case Signal(data=data) | Suspend(data=data):
+            return as_text(data)
+        case Blocked(reason=reason):
+            return reason
+
+
+def as_text(value: object) -> str:
+    """A text as it is, anything else as JSON with sorted keys.
+
+    Raises:
+        TypeError, ValueError, RecursionError: it is no JSON.
+    """
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, default=_fields)
+
+
+def _fields(value: object) -> Json | dict[str, object]:
+    """The fields of a pydantic model or a dataclass."""
+    if isinstance(value, BaseModel):
+        dumped: Json = value.model_dump(mode="json", by_alias=True)
+        return dumped
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    raise TypeError(f"a value of type {type(value).__name__} has no JSON form")
