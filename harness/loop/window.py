@@ -75,9 +75,9 @@ class PinnedTail:
         """Estimated size of the pinned messages and the tail."""
         return self._sum + self._last
 
-    def next_start(self, messages: Sequence[Message]) -> int | None:
-        """The first place after the tail's beginning where it may begin instead."""
-        for place in range(self.start + 1, len(messages)):
+    def next_start(self, messages: Sequence[Message], after: int | None = None) -> int | None:
+        """The first place after the tail's beginning, or a later place, where it may begin."""
+        for place in range((self.start if after is None else after) + 1, len(messages)):
             if messages[place].role == "assistant" and messages[place - 1].role == "user":
                 return place
         return None
@@ -90,7 +90,7 @@ class PinnedTail:
         self._anchor(messages)
 
     def _anchor(self, messages: Sequence[Message]) -> None:
-        places = {self.pinned - 1, self.start, self._summed - 1} if self.pinned else set()
+        places = {max(self.pinned - 1, 0), self.start, self._summed - 1}
         self._anchors = tuple(
             (place, messages[place]) for place in places if 0 <= place < self._summed
         )

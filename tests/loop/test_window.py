@@ -113,7 +113,7 @@ def test_a_user_turn_that_grew_counts_with_its_new_size():
     messages = [user("task"), *pairs(4)]
     assert window.visible(messages) is messages
     grown = [*messages[:-1], Message(role="user", content=(Text(text="x" * 160),))]
-    assert list(window.visible(grown)) == [messages[0], *grown[-2:]]
+    assert list(window.visible(grown)) == [messages[0], *grown[-4:]]
 
 
 def test_another_conversation_starts_the_window_anew():
