@@ -15,7 +15,7 @@ from harness.cli import FINE
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal, table
 from harness.errors import BadInputError, ModelCallError
-from harness.providers.catalog import VENDORS
+from harness.providers.catalog import all_dialects
 from harness.schema.messages import Text, ToolCall
 from harness.schema.record import Json, JsonObject, Record
 
@@ -181,7 +181,7 @@ def _block(block: Json) -> str:
 def _answer(endpoint: str, response: StoredResponse) -> str:
     """The answer in neutral terms, where its dialect is known."""
     body = response.body
-    dialect = next((d for d in (v.dialect() for v in VENDORS.values()) if d.name == endpoint), None)
+    dialect = next((d for d in all_dialects() if d.name == endpoint), None)
     if dialect is None or not isinstance(body, dict) or response.status != 200:
         return f"status {response.status}: {_compact(body)}"
     try:

@@ -12,7 +12,7 @@ from harness.cli.execution import Planned
 from harness.cli.terminal import table
 from harness.errors import ModelCallError
 from harness.loop.usage import add_usage
-from harness.providers.catalog import VENDORS
+from harness.providers.catalog import dialect_of
 from harness.runner.plan import TrialSpec
 from harness.runner.trial import cassette_file
 from harness.schema.record import Record
@@ -118,7 +118,7 @@ def _cost(trial: _Trial) -> float | None:
     """What the recording of a trial cost: the best guess for recording it again."""
     if trial.calls is None or trial.spec.model.price is None:
         return None
-    dialect = VENDORS[trial.spec.model.provider].dialect()
+    dialect = dialect_of(trial.spec.model)
     total = UsageTotal()
     for call in trial.calls:
         body = call.line.response.body

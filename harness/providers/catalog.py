@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from harness.errors import ConfigurationError
 from harness.protocols import Dialect, Provider
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.providers.openai_chat import OpenAIChat
+from harness.providers.openai_responses import OpenAIResponses
 from harness.schema.suite import ModelConfig
 
 
@@ -31,6 +32,13 @@ class Vendor:
     """What must be installed beside the package: its extra of this name."""
 
 
+def openai_dialect(
+    *, api: str = "chat", system_role: Literal["system", "developer"] = "system"
+) -> Dialect:
+    """The dialect of one of OpenAI's two interfaces."""
+    return OpenAIResponses() if api == "responses" else OpenAIChat(system_role=system_role)
+
+
 VENDORS = {
     "anthropic": Vendor(
         dialect=AnthropicMessages,
@@ -38,10 +46,10 @@ VENDORS = {
         key_variable="ANTHROPIC_API_KEY",
     ),
     "openai": Vendor(
-        dialect=OpenAIChat,
+        dialect=openai_dialect,
         client="harness.providers.openai_client:client",
         key_variable="OPENAI_API_KEY",
-        options=("system_role",),
+        options=("api", "system_role"),
     ),
 }
 
@@ -54,7 +62,7 @@ def dialect_of(model: ModelConfig) -> Dialect:
 
 def all_dialects() -> list[Dialect]:
     """Every dialect there is, to know a recorded or proxied request by."""
-    return [AnthropicMessages(), OpenAIChat()]
+    return [AnthropicMessages(), OpenAIChat(), OpenAIResponses()]
 
 
 def live_client(model: ModelConfig, api_key: str) -> Provider:

@@ -6,9 +6,10 @@ from typing import Literal
 
 from harness.errors import MalformedAnswerError
 from harness.protocols import ModelRequest
+from harness.providers.openai_chat_stream import OpenAIChatAssembler, made_id
+from harness.providers.openai_usage import usage_of
 from harness.providers.wire_json import (
     blocks,
-    count,
     field,
     items,
     messages_of,
@@ -24,7 +25,6 @@ from harness.schema.messages import (
     Text,
     ToolCall,
     ToolSpec,
-    Usage,
     VendorBlock,
 )
 from harness.schema.record import Json, JsonObject
@@ -53,7 +53,7 @@ class OpenAIChat:
         """Choose the role of system text; local servers know `system` only."""
         self._system_role = system_role
 
-    def to_request(self, request: ModelRequest) -> JsonObject:
+    def to_request(self, request: ModelRequest, *, stream: bool = False) -> JsonObject:
         """The JSON body of the request."""
         messages: list[Json] = []
         if request.system:
@@ -63,10 +63,14 @@ class OpenAIChat:
         body: JsonObject = {"model": request.model, "messages": messages}
         if request.tools:
             body["tools"] = [_tool(spec) for spec in request.tools]
+            if request.tool_choice != "auto":
+                body["tool_choice"] = _tool_choice(request.tool_choice)
         # The vendor's newer models refuse max_tokens; llama.cpp and vLLM know both names.
         body["max_completion_tokens"] = request.max_output_tokens
         if request.temperature is not None:
             body["temperature"] = request.temperature
+        if stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
         return sendable(body)
 
     def from_response(self, body: JsonObject) -> ModelTurn:
@@ -83,11 +87,15 @@ class OpenAIChat:
         refusal = message.get("refusal")
         model = body.get("model")
         return ModelTurn(
-            content=tuple(_content(message)),
+            content=tuple(_content(message, body.get("id"))),
             stop=StopReason.REFUSAL if refusal else _stop(choices[0].get("finish_reason")),
-            usage=_usage(body.get("usage")),
+            usage=usage_of(body.get("usage"), "prompt_tokens", "completion_tokens"),
             model=model if isinstance(model, str) else None,
         )
+
+    def assembler(self) -> OpenAIChatAssembler:
+        """What puts a streamed answer together."""
+        return OpenAIChatAssembler()
 
     def split(self, body: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
         """Canonical parameters and messages; the system text is the first message."""
@@ -151,12 +159,18 @@ def _tool(spec: ToolSpec) -> JsonObject:
     }
 
 
+def _tool_choice(choice: str) -> Json:
+    if choice in ("required", "none"):
+        return choice
+    return {"type": "function", "function": {"name": choice}}
+
+
 def _where(body: JsonObject) -> str:
     error = body.get("error")
     return f"the answer says {error!r}" if error else "the answer"
 
 
-def _content(message: JsonObject) -> list[Block]:
+def _content(message: JsonObject, answer_id: Json) -> list[Block]:
     found: list[Block] = []
     extra = {k: v for k, v in message.items() if k not in NEUTRAL_KEYS and v not in (None, [], "")}
     if extra:
@@ -167,17 +181,20 @@ def _content(message: JsonObject) -> list[Block]:
             if text:
                 found.append(Text(text=text))
     if message.get("tool_calls") is not None:
-        for call in items(field(message, "tool_calls", list, "message"), "tool_calls"):
-            found.append(_call(call))
+        calls = items(field(message, "tool_calls", list, "message"), "tool_calls")
+        found += [_call(call, made_id(answer_id, n)) for n, call in enumerate(calls)]
     return found
 
 
-def _call(call: JsonObject) -> ToolCall:
+def _call(call: JsonObject, own_id: str) -> ToolCall:
     function = field(call, "function", dict, "tool call")
+    # Some local servers leave out the id, or the arguments of a call that has none.
     return ToolCall(
-        id=field(call, "id", str, "tool call"),
+        id=field(call, "id", str, "tool call") if call.get("id") not in (None, "") else own_id,
         name=field(function, "name", str, "tool call"),
-        arguments=field(function, "arguments", str, "tool call"),
+        arguments=""
+        if function.get("arguments") is None
+        else field(function, "arguments", str, "tool call"),
     )
 
 
@@ -187,21 +204,6 @@ def _stop(reason: Json) -> StopReason:
             f"choice: 'finish_reason' is {reason!r}, expected one of {', '.join(STOP_REASONS)}"
         )
     return STOP_REASONS[reason]
-
-
-def _usage(usage: Json) -> Usage | None:
-    """The vendor counts cached tokens among the prompt's; the buckets here do not overlap."""
-    if not isinstance(usage, dict):
-        return None
-    details = usage.get("prompt_tokens_details")
-    cached = count(details, "cached_tokens") if isinstance(details, dict) else None
-    prompt = count(usage, "prompt_tokens")
-    total = Usage(
-        input=None if prompt is None else max(0, prompt - (cached or 0)),
-        output=count(usage, "completion_tokens"),
-        cache_read=cached,
-    )
-    return None if total == Usage() else total
 
 
 def _canonical_message(message: JsonObject) -> JsonObject:

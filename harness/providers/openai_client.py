@@ -7,8 +7,10 @@ from typing import Literal
 
 import openai
 from openai.resources.chat.completions import Completions
+from openai.resources.responses import Responses
 
 from harness.providers.openai_chat import OpenAIChat
+from harness.providers.openai_responses import OpenAIResponses
 from harness.providers.sdk_client import SdkClient
 from harness.providers.stainless import Sdk, sdk_client
 
@@ -26,15 +28,19 @@ def client(
     *,
     base_url: str | None = None,
     api_key: str,
+    api: Literal["chat", "responses"] = "chat",
     system_role: Literal["system", "developer"] = "system",
     timeout_s: float = 600,
 ) -> SdkClient:
     """A client of an endpoint; without one it is the vendor's own."""
     url = base_url or DEFAULT_BASE_URL
-    resource = _sdk(url, api_key, timeout_s).chat.completions
-    create = resource.with_raw_response.create
+    sdk = _sdk(url, api_key, timeout_s)
+    if api == "responses":
+        respond = sdk.responses.with_raw_response.create
+        return sdk_client(SDK, OpenAIResponses(), url, respond, Responses.create)
+    complete = sdk.chat.completions.with_raw_response.create
     dialect = OpenAIChat(system_role=system_role)
-    return sdk_client(SDK, dialect, url, create, Completions.create)
+    return sdk_client(SDK, dialect, url, complete, Completions.create)
 
 
 @cache

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
 
 from harness.errors import ModelCallError
-from harness.protocols import ModelRequest
+from harness.protocols import ModelDelta, ModelRequest, OnDelta
 from harness.schema.messages import Block, ModelTurn, StopReason, Text, ToolCall, Usage
+
+PIECE = 7
+"""Characters of a streamed piece: few, so that short texts come in several."""
 
 
 class Scripted:
@@ -16,14 +20,15 @@ class Scripted:
         """Take the script; it is read one turn per call, so it may be a generator."""
         self._turns = iter(turns)
         self.requests: list[ModelRequest] = []
+        """As they were when they came."""
 
-    def complete(self, request: ModelRequest) -> ModelTurn:
-        """Give the next turn.
+    def complete(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelTurn:
+        """Give the next turn, in pieces first if somebody wants to see them.
 
         Raises:
             ModelCallError: the script has ended.
         """
-        self.requests.append(request)
+        self.requests.append(dataclasses.replace(request, messages=tuple(request.messages)))
         answer = next(self._turns, None)
         if answer is None:
             raise ModelCallError(
@@ -31,6 +36,9 @@ class Scripted:
             )
         if isinstance(answer, Exception):
             raise answer
+        if on_delta is not None:
+            for delta in _deltas(answer):
+                on_delta(delta)
         return answer
 
 
@@ -47,3 +55,19 @@ def turn(
     content += [ToolCall(id=id_, name=name, arguments=raw) for id_, name, raw in calls]
     natural = StopReason.TOOL_USE if calls else StopReason.END_TURN
     return ModelTurn(content=tuple(content), stop=stop or natural, usage=usage, model=model)
+
+
+def _deltas(answer: ModelTurn) -> Iterator[ModelDelta]:
+    for block in answer.content:
+        if isinstance(block, Text):
+            for piece in _pieces(block.text):
+                yield ModelDelta("text", piece)
+        elif isinstance(block, ToolCall):
+            yield ModelDelta("call_start", block.name, block.id)
+            for piece in _pieces(block.arguments):
+                yield ModelDelta("call_arguments", piece, block.id)
+            yield ModelDelta("call_done", call_id=block.id)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))

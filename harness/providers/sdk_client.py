@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 
@@ -42,9 +42,9 @@ class SdkClient:
                 answer = self._send(self.dialect.to_request(request))
             else:
                 answer = self._stream(self.dialect.to_request(request, stream=True), on_delta)
+            return self.dialect.from_response(answer)
         except failures.RefusedError as refusal:
             return ModelTurn(content=(Text(text=str(refusal)),), stop=StopReason.REFUSAL)
-        return self.dialect.from_response(answer)
 
     def _send(self, body: JsonObject) -> JsonObject:
         try:
@@ -61,7 +61,7 @@ class SdkClient:
                     on_delta(delta)
         return assembler.body()
 
-    def _events(self, body: JsonObject) -> Iterator[JsonObject]:
+    def _events(self, body: JsonObject) -> Generator[JsonObject]:
         """The events. What a reader of the deltas raises does not pass through here."""
         try:
             with self.stream(body) as events:

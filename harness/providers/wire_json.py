@@ -67,9 +67,9 @@ def count(holder: JsonObject, key: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def messages_of(body: JsonObject) -> list[JsonObject] | None:
+def messages_of(body: JsonObject, key: str = "messages") -> list[JsonObject] | None:
     """The messages of a request, or None when they are not what any vendor accepts."""
-    messages = body.get("messages")
+    messages = body.get(key)
     if not isinstance(messages, list):
         return None
     found = [message for message in messages if isinstance(message, dict)]
@@ -90,9 +90,9 @@ def blocks(content: Json) -> Json:
     return content
 
 
-def parameters_of(body: JsonObject) -> JsonObject:
+def parameters_of(body: JsonObject, key: str = "messages") -> JsonObject:
     """Everything but the messages. `stream: true` counts, since its answer has another form."""
-    parameters = {k: v for k, v in without_nulls(body).items() if k != "messages"}
+    parameters = {k: v for k, v in without_nulls(body).items() if k != key}
     if parameters.get("stream") is False:
         del parameters["stream"]
     return parameters

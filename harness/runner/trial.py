@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
 import time
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from harness.loader.output import output_spec
 from harness.loop.engine import Loop
 from harness.loop.skills import with_skills
 from harness.protocols import Provider, ScoreInput
-from harness.providers.catalog import VENDORS
+from harness.providers.catalog import VENDORS, all_dialects, live_client
 from harness.runner.log import TRAJECTORIES
 from harness.runner.plan import Cell, TrialSpec
 from harness.runner.tool_difference import first_difference
@@ -120,7 +119,7 @@ def run_trial(spec: TrialSpec, store: Store, settings: TrialSettings) -> Trial:
             temperature=spec.model.temperature,
             clock=lambda: session.elapsed_s,
         )
-        with use(session, [vendor.dialect() for vendor in VENDORS.values()]):
+        with use(session, all_dialects()):
             trajectory = loop.run(spec.task.instruction, system=_system(spec))
         # Before the verdict, which is found by what was said: replay must say the same.
         trajectory = redactor.record(_true_ending(trajectory, session))
@@ -138,13 +137,8 @@ def run_trial(spec: TrialSpec, store: Store, settings: TrialSettings) -> Trial:
 
 
 def _live_client(model: ModelConfig, settings: TrialSettings) -> Provider:
-    vendor = VENDORS[model.provider]
-    module, _, name = vendor.client.partition(":")
-    # Loaded by name: planning, reporting and --help must not pay for a vendor's SDK.
-    client = getattr(importlib.import_module(module), name)
-    key = settings.api_keys.get(vendor.key_variable, NO_KEY)
-    provider: Provider = client(base_url=model.base_url, api_key=key)
-    return provider
+    key = settings.api_keys.get(VENDORS[model.provider].key_variable, NO_KEY)
+    return live_client(model, key)
 
 
 def _loop_config(spec: TrialSpec) -> LoopConfig:

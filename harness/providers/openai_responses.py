@@ -1,0 +1,241 @@
+"""OpenAI's responses format."""
+
+from __future__ import annotations
+
+from harness.errors import MalformedAnswerError
+from harness.protocols import ModelRequest
+from harness.providers import failures
+from harness.providers.openai_responses_stream import OpenAIResponsesAssembler
+from harness.providers.openai_usage import usage_of
+from harness.providers.wire_json import (
+    field,
+    items,
+    messages_of,
+    parameters_of,
+    sendable,
+    without_nulls,
+)
+from harness.schema.messages import (
+    Block,
+    Message,
+    ModelTurn,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolSpec,
+    VendorBlock,
+)
+from harness.schema.record import Json, JsonObject
+
+NAME = "openai-responses"
+
+INCOMPLETE = {
+    "max_output_tokens": StopReason.MAX_TOKENS,
+    "content_filter": StopReason.REFUSAL,
+}
+
+MESSAGE_KEYS = frozenset({"type", "role", "content", "id", "status"})
+"""Keys of a message that are not kept: neutral blocks express them, or nothing reads them again."""
+
+
+class OpenAIResponses:
+    """The dialect of `POST /responses`, with nothing kept at the vendor's."""
+
+    name = NAME
+    endpoint = "/responses"
+
+    def to_request(self, request: ModelRequest, *, stream: bool = False) -> JsonObject:
+        """The JSON body of the request."""
+        body: JsonObject = {"model": request.model}
+        if request.system:
+            body["instructions"] = request.system
+        body["input"] = [
+            item
+            for message in request.messages
+            for item in (_said(message) if message.role == "assistant" else _asked(message))
+        ]
+        if request.tools:
+            body["tools"] = [_tool(spec) for spec in request.tools]
+            if request.tool_choice != "auto":
+                body["tool_choice"] = _tool_choice(request.tool_choice)
+        body["max_output_tokens"] = request.max_output_tokens
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        # The conversation is ours. Reasoning then has to come encrypted to be sent back.
+        body |= {"store": False, "include": ["reasoning.encrypted_content"]}
+        if stream:
+            body["stream"] = True
+        return sendable(body)
+
+    def from_response(self, body: JsonObject) -> ModelTurn:
+        """The neutral turn in the answer.
+
+        Raises:
+            MalformedAnswerError: the body is not a response.
+            ModelCallError: the response says that it failed.
+        """
+        body = sendable(body)
+        if body.get("error"):
+            raise failures.reported(body["error"], "the answer")
+        output = items(field(body, "output", list, "the answer"), "output")
+        content = [block for item in output for block in _blocks(item)]
+        model = body.get("model")
+        return ModelTurn(
+            content=tuple(content),
+            stop=_stop(body, output),
+            usage=usage_of(body.get("usage"), "input_tokens", "output_tokens"),
+            model=model if isinstance(model, str) else None,
+        )
+
+    def assembler(self) -> OpenAIResponsesAssembler:
+        """What puts a streamed answer together."""
+        return OpenAIResponsesAssembler()
+
+    def split(self, body: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
+        """Canonical parameters, the instructions among them, and canonical input items."""
+        if isinstance(body.get("input"), str):
+            body = body | {"input": [{"role": "user", "content": body["input"]}]}
+        found = messages_of(body, "input")
+        if found is None:
+            return without_nulls(body), []
+        parameters = parameters_of(body, "input")
+        tools = parameters.get("tools")
+        if isinstance(tools, list):
+            parameters["tools"] = [without_nulls(t) if isinstance(t, dict) else t for t in tools]
+        return parameters, [_canonical_item(item) for item in found]
+
+
+def _asked(message: Message) -> list[Json]:
+    """One output per result, then a user message for the rest."""
+    wire: list[Json] = [
+        {"type": "function_call_output", "call_id": result.call_id, "output": result.content}
+        for result in message.tool_results
+    ]
+    parts: list[Json] = []
+    for block in message.content:
+        if isinstance(block, Text):
+            parts.append({"type": "input_text", "text": block.text})
+        elif isinstance(block, VendorBlock) and block.dialect == NAME:
+            parts.append(block.data)
+    if parts or not wire:
+        wire.append({"type": "message", "role": "user", "content": parts or ""})
+    return wire
+
+
+def _said(message: Message) -> list[Json]:
+    """The items of an assistant turn, in order; neighbouring texts share a message."""
+    wire: list[Json] = []
+    parts: list[Json] | None = None
+    extra: JsonObject = {}
+    for block in message.content:
+        if isinstance(block, Text):
+            if parts is None:
+                parts = []
+                wire.append({"type": "message", "role": "assistant", "content": parts, **extra})
+                extra = {}
+            parts.append({"type": "output_text", "text": block.text})
+        elif isinstance(block, ToolCall):
+            parts = None
+            wire.append(
+                {
+                    "type": "function_call",
+                    "call_id": block.id,
+                    "name": block.name,
+                    "arguments": block.arguments,
+                }
+            )
+        elif isinstance(block, VendorBlock) and block.dialect == NAME:
+            parts = None
+            if "type" in block.data:
+                wire.append(block.data)
+            else:
+                extra = block.data
+    return wire
+
+
+def _tool(spec: ToolSpec) -> JsonObject:
+    return {
+        "type": "function",
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": spec.parameters,
+        # Left out, the vendor makes every property required and forbids all others.
+        "strict": False,
+    }
+
+
+def _tool_choice(choice: str) -> Json:
+    return choice if choice in ("required", "none") else {"type": "function", "name": choice}
+
+
+def _blocks(item: JsonObject) -> list[Block]:
+    kind = item.get("type")
+    if kind == "function_call":
+        call = (field(item, key, str, "function call") for key in ("call_id", "name", "arguments"))
+        return [ToolCall(**dict(zip(("id", "name", "arguments"), call, strict=True)))]
+    if kind != "message":
+        return [VendorBlock(dialect=NAME, data=item)]
+    extra = {k: v for k, v in item.items() if k not in MESSAGE_KEYS and v is not None}
+    found: list[Block] = [VendorBlock(dialect=NAME, data=extra)] if extra else []
+    for part in items(field(item, "content", list, "message"), "content"):
+        key = "refusal" if part.get("type") == "refusal" else "text"
+        text = field(part, key, str, "part of a message")
+        if text:
+            found.append(Text(text=text))
+    return found
+
+
+def _stop(body: JsonObject, output: list[JsonObject]) -> StopReason:
+    status = body.get("status")
+    if status == "incomplete":
+        details = body.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, dict) else None
+        if not isinstance(reason, str) or reason not in INCOMPLETE:
+            raise MalformedAnswerError(
+                f"the answer is incomplete: reason {reason!r}, expected one of"
+                f" {', '.join(INCOMPLETE)}"
+            )
+        return INCOMPLETE[reason]
+    if status != "completed":
+        raise MalformedAnswerError(
+            f"the answer: 'status' is {status!r}, expected completed or incomplete"
+        )
+    if any(_is_refusal(part) for item in output for part in _parts(item)):
+        return StopReason.REFUSAL
+    if any(item.get("type") == "function_call" for item in output):
+        return StopReason.TOOL_USE
+    return StopReason.END_TURN
+
+
+def _parts(item: JsonObject) -> list[Json]:
+    content = item.get("content")
+    return content if isinstance(content, list) else []
+
+
+def _is_refusal(part: Json) -> bool:
+    return isinstance(part, dict) and part.get("type") == "refusal"
+
+
+def _canonical_item(item: JsonObject) -> JsonObject:
+    canonical = without_nulls(item)
+    if canonical.get("type", "message") == "message":
+        canonical["type"] = "message"
+        kind = "output_text" if canonical.get("role") == "assistant" else "input_text"
+        canonical["content"] = _canonical_content(canonical.get("content"), kind)
+    elif canonical["type"] == "function_call_output":
+        canonical["output"] = _canonical_content(canonical.get("output"), "input_text")
+    return canonical
+
+
+def _canonical_content(content: Json, kind: str) -> Json:
+    if isinstance(content, str):
+        return [{"type": kind, "text": content}] if content else []
+    if not isinstance(content, list):
+        return content
+    return [_canonical_part(part) if isinstance(part, dict) else part for part in content]
+
+
+def _canonical_part(part: JsonObject) -> JsonObject:
+    """A part as it is sent; annotations and probabilities of an answer may be empty or absent."""
+    empty = ("annotations", "logprobs")
+    return {k: v for k, v in without_nulls(part).items() if k not in empty or v != []}
