@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 
 from harness.errors import MalformedAnswerError
 from harness.protocols import ModelRequest
+from harness.providers.anthropic_names import legal, original
+from harness.providers.anthropic_stream import AnthropicAssembler
+from harness.providers.object_arguments import as_object, as_text
 from harness.providers.wire_json import (
     blocks,
     count,
@@ -42,8 +45,10 @@ STOP_REASONS = {
     "refusal": StopReason.REFUSAL,
 }
 
-INVALID_ARGUMENTS = "INVALID_JSON"
-"""Key under which arguments that are no JSON object travel, as the vendor's manual advises."""
+THINKING = frozenset({"thinking", "redacted_thinking"})
+
+CONTINUE = Text(text="Continue.")
+"""Stands where the vendor demands a user turn and the conversation holds nothing to send there."""
 
 
 class AnthropicMessages:
@@ -52,16 +57,23 @@ class AnthropicMessages:
     name = NAME
     endpoint = "/messages"
 
-    def to_request(self, request: ModelRequest) -> JsonObject:
+    def to_request(self, request: ModelRequest, *, stream: bool = False) -> JsonObject:
         """The JSON body of the request."""
         body: JsonObject = {"model": request.model, "max_tokens": request.max_output_tokens}
         if request.system and not request.system.isspace():
             body["system"] = request.system
-        body["messages"] = _messages(request.messages)
+        messages = [_wire_turn(role, content) for role, content in _turns(request.messages)]
+        body["messages"] = [*messages]
         if request.tools:
             body["tools"] = [_tool(spec) for spec in request.tools]
+            if request.tool_choice != "auto":
+                body["tool_choice"] = _tool_choice(request.tool_choice)
         if request.temperature is not None:
             body["temperature"] = request.temperature
+        if stream:
+            body["stream"] = True
+        if request.cache_marks:
+            _mark(body, messages)
         return sendable(body)
 
     def from_response(self, body: JsonObject) -> ModelTurn:
@@ -82,6 +94,10 @@ class AnthropicMessages:
             model=model if isinstance(model, str) else None,
         )
 
+    def assembler(self) -> AnthropicAssembler:
+        """What puts the events of one streamed answer together."""
+        return AnthropicAssembler()
+
     def split(self, body: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
         """Canonical parameters, the system text among them, and canonical messages."""
         messages = messages_of(body)
@@ -96,40 +112,95 @@ class AnthropicMessages:
         return parameters, [_canonical_message(message) for message in messages]
 
 
-def _messages(messages: tuple[Message, ...]) -> list[Json]:
-    """Alternating turns: neighbours of one role are merged, results first, and none is empty."""
+def _turns(messages: Sequence[Message]) -> list[tuple[str, list[Block]]]:
+    """Alternating turns, the first of them the user's; none is empty."""
     turns: list[tuple[str, list[Block]]] = []
     for message in messages:
-        content = [block for block in message.content if _is_sent(block)]
+        content = _sent(message)
         if not content:
             continue
         if turns and turns[-1][0] == message.role:
             turns[-1][1].extend(content)
         else:
             turns.append((message.role, content))
-    wire: list[Json] = []
-    for role, content in turns:
-        content.sort(key=lambda block: not isinstance(block, ToolResult))
-        wire.append({"role": role, "content": [_wire_block(block) for block in content]})
-    return wire
+    if not turns or turns[0][0] == "assistant":
+        turns.insert(0, ("user", [CONTINUE]))
+    if turns[-1][0] == "assistant":
+        if messages[-1].role == "user":
+            turns.append(("user", [CONTINUE]))
+        else:
+            _strip_end(turns[-1][1])
+    return [(role, _ordered(role, content)) for role, content in turns]
+
+
+def _sent(message: Message) -> list[Block]:
+    """A message without what the vendor refuses: blank text, and thinking that leads to nothing."""
+    content = [block for block in message.content if _is_sent(block)]
+    while content and _is_thinking(content[-1]):
+        content.pop()
+    return content
 
 
 def _is_sent(block: Block) -> bool:
-    """Leave out what the vendor refuses: blank text, and blocks of other vendors."""
     if isinstance(block, Text):
         return bool(block.text) and not block.text.isspace()
     return not isinstance(block, VendorBlock) or block.dialect == NAME
+
+
+def _is_thinking(block: Block) -> bool:
+    return isinstance(block, VendorBlock) and block.data.get("type") in THINKING
+
+
+def _strip_end(content: list[Block]) -> None:
+    """The vendor refuses white space at the end of an answer that the model is to go on with."""
+    last = content[-1]
+    if isinstance(last, Text):
+        content[-1] = Text(text=last.text.rstrip())
+
+
+def _ordered(role: str, content: list[Block]) -> list[Block]:
+    """Results first in a user turn, thinking first in the model's."""
+    if role == "user":
+        return sorted(content, key=lambda block: not isinstance(block, ToolResult))
+    # The vendor's own tools run within a turn: what the model thought of their results stays.
+    own_tools = any(isinstance(b, VendorBlock) and not _is_thinking(b) for b in content)
+    if own_tools or _is_thinking(content[0]):
+        return content
+    return sorted(content, key=lambda block: not _is_thinking(block))
+
+
+def _wire_turn(role: str, content: list[Block]) -> JsonObject:
+    return {"role": role, "content": [_wire_block(block) for block in content]}
+
+
+def _mark(body: JsonObject, messages: Sequence[JsonObject]) -> None:
+    """Let the vendor cache up to the system prompt, and up to the end of the last user turn."""
+    if "system" in body:
+        body["system"] = [_marked({"type": "text", "text": body["system"]})]
+    content = next(turn["content"] for turn in reversed(messages) if turn["role"] == "user")
+    if isinstance(content, list) and isinstance(content[-1], dict):
+        content[-1] = _marked(content[-1])
+
+
+def _marked(block: JsonObject) -> JsonObject:
+    """A copy, since the block may be the caller's, and with the caller's mark if it has one."""
+    mark: JsonObject = {"type": "ephemeral"}
+    return {"cache_control": mark, **block}
 
 
 def _wire_block(block: Block) -> JsonObject:
     if isinstance(block, Text):
         return {"type": "text", "text": block.text}
     if isinstance(block, ToolCall):
-        arguments = _arguments(block.arguments)
-        return {"type": "tool_use", "id": block.id, "name": block.name, "input": arguments}
+        return {
+            "type": "tool_use",
+            "id": legal(block.id),
+            "name": legal(block.name),
+            "input": as_object(block.arguments),
+        }
     if isinstance(block, VendorBlock):
         return block.data
-    result: JsonObject = {"type": "tool_result", "tool_use_id": block.call_id}
+    result: JsonObject = {"type": "tool_result", "tool_use_id": legal(block.call_id)}
     if block.content:
         result["content"] = block.content
     if block.is_error:
@@ -137,25 +208,17 @@ def _wire_block(block: Block) -> JsonObject:
     return result
 
 
-def _arguments(text: str) -> JsonObject:
-    """Raw arguments as the object that the vendor wants, wrapped when they are not one."""
-    try:
-        value = json.loads(text)
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (ValueError, RecursionError):
-        return {INVALID_ARGUMENTS: text}
-    return value if isinstance(value, dict) else {INVALID_ARGUMENTS: text}
-
-
-def _raw_arguments(value: JsonObject) -> str:
-    wrapped = value.get(INVALID_ARGUMENTS)
-    if len(value) == 1 and isinstance(wrapped, str):
-        return wrapped
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _tool(spec: ToolSpec) -> JsonObject:
-    return {"name": spec.name, "description": spec.description, "input_schema": spec.parameters}
+    schema = spec.parameters
+    if schema.get("type") != "object":
+        schema = schema | {"type": "object"}
+    return {"name": legal(spec.name), "description": spec.description, "input_schema": schema}
+
+
+def _tool_choice(choice: str) -> JsonObject:
+    if choice == "required":
+        return {"type": "any"}
+    return {"type": "none"} if choice == "none" else {"type": "tool", "name": legal(choice)}
 
 
 def _block(block: JsonObject) -> Block:
@@ -164,9 +227,9 @@ def _block(block: JsonObject) -> Block:
         return Text(text=field(block, "text", str, "text block"))
     if kind == "tool_use":
         return ToolCall(
-            id=field(block, "id", str, "tool_use block"),
-            name=field(block, "name", str, "tool_use block"),
-            arguments=_raw_arguments(field(block, "input", dict, "tool_use block")),
+            id=original(field(block, "id", str, "tool_use block")),
+            name=original(field(block, "name", str, "tool_use block")),
+            arguments=as_text(field(block, "input", dict, "tool_use block")),
         )
     return VendorBlock(dialect=NAME, data=block)
 
