@@ -91,9 +91,12 @@ class Compactor:
         self._wait()
 
     def apply(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """What is sent: `messages` itself, or the task with the summary and the last turns."""
-        self._follow(messages)
-        if self._summary is None:
+        """What is sent: the task with the summary and the last turns.
+
+        Returns:
+            `messages` itself when there is no summary, or it is one of another conversation.
+        """
+        if self._summary is None or not self._tail.is_start_of(messages):
             return messages
         return (*self._head, *messages[self._tail.start :])
 

@@ -70,6 +70,14 @@ class PinnedTail:
         self._anchor(messages)
         return grown
 
+    def is_start_of(self, messages: Sequence[Message]) -> bool:
+        """Whether this conversation is the one that was followed, or has grown from it."""
+        return (
+            self.pinned > 0
+            and 0 < self._summed < len(messages)
+            and all(messages[place] is message for place, message in self._anchors)
+        )
+
     @property
     def tokens(self) -> int:
         """Estimated size of the pinned messages and the tail."""

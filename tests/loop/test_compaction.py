@@ -149,6 +149,8 @@ def test_another_conversation_is_not_sent_with_the_summary_of_this_one():
     half.accept(messages, "All quiet.")
     other = [user("another task"), *long_pairs(0, 6)]
     assert half.apply(other) is other
+    assert len(half.apply(messages)) == 5
+    assert "All quiet." not in asked_text(half, other)
 
 
 def test_the_window_applies_to_what_compaction_leaves():
