@@ -10,6 +10,7 @@ from typing import Any, Literal
 from harness.errors import ConfigurationError
 from harness.protocols import Dialect, Provider
 from harness.providers.anthropic_messages import AnthropicMessages
+from harness.providers.ollama_chat import OllamaChat
 from harness.providers.openai_chat import OpenAIChat
 from harness.providers.openai_responses import OpenAIResponses
 from harness.schema.suite import ModelConfig

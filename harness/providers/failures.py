@@ -23,8 +23,11 @@ CONTEXT_PHRASES = (
     "prompt is too long",
     "exceed context limit",
     "maximum context length",
+    "max context length",
+    "exceeds the context length",
     "context window",
     "context size",
+    "exceeds the maximum number of tokens",
 )
 
 REFUSAL_CODES = frozenset(
