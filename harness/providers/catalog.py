@@ -52,6 +52,12 @@ VENDORS = {
         key_variable="OPENAI_API_KEY",
         options=("api", "system_role"),
     ),
+    "ollama": Vendor(
+        dialect=OllamaChat,
+        client="harness.providers.ollama_client:client",
+        key_variable="OLLAMA_API_KEY",
+        extra="ollama",
+    ),
 }
 
 
@@ -63,7 +69,7 @@ def dialect_of(model: ModelConfig) -> Dialect:
 
 def all_dialects() -> list[Dialect]:
     """Every dialect there is, to know a recorded or proxied request by."""
-    return [AnthropicMessages(), OpenAIChat(), OpenAIResponses()]
+    return [AnthropicMessages(), OpenAIChat(), OpenAIResponses(), OllamaChat()]
 
 
 def live_client(model: ModelConfig, api_key: str) -> Provider:
