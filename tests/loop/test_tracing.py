@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from collections.abc import Iterator
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import NoOpTracerProvider, SpanKind, StatusCode, get_current_span
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, StatusCode
 
 from harness.errors import RateLimitedError
-from harness.loop.tracing import Tracing
+from harness.loop.tracing import trace_iteration, trace_model_call, trace_run, trace_tool_call
 from harness.protocols import ModelRequest, ToolInvocation, ToolOutcome
 from harness.schema.loop_config import TerminationReason
 from harness.schema.messages import Message, ModelTurn, StopReason, Text, Usage
 from harness.schema.trajectory import Trajectory, UsageTotal
+from tests.loop.spans import Spans, caught
 
 REQUEST = ModelRequest(
     "model-1",
@@ -34,70 +34,49 @@ TURN = ModelTurn(
 )
 
 
-class Exported:
-    """A provider whose finished spans can be looked at."""
-
-    def __init__(self) -> None:
-        self.exporter = InMemorySpanExporter()
-        self.provider = TracerProvider()
-        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.tracing = Tracing(self.provider)
-
-    def spans(self) -> dict[str, ReadableSpan]:
-        return {span.name: span for span in self.exporter.get_finished_spans()}
-
-    def parent(self, name: str) -> str | None:
-        parent = self.spans()[name].parent
-        if parent is None:
-            return None
-        ids = {span.context.span_id: name for name, span in self.spans().items() if span.context}
-        return ids[parent.span_id]
-
-
 @pytest.fixture
-def exported() -> Exported:
-    return Exported()
+def spans() -> Iterator[Spans]:
+    with caught() as spans:
+        yield spans
 
 
-def small_run(exported: Exported) -> Trajectory:
-    tracing = exported.tracing
+def small_run() -> None:
     trajectory = Trajectory(
         termination_reason=TerminationReason.COMPLETED,
         final_text="secret end",
-        usage=UsageTotal(input=10, output=5, cache_read=100),
+        usage=UsageTotal(input=10, output=5, cache_write=20),
     )
-    with tracing.run("run-1", "model-1") as ended:
-        with tracing.iteration(1):
-            with tracing.model_call(REQUEST, "main") as answered:
-                answered(TURN)
-            with tracing.tool_call(INVOCATION) as came_out:
-                came_out(ToolOutcome("secret result"))
-        ended(trajectory)
-    return trajectory
+    with trace_run("run-1") as run:
+        with trace_iteration(1):
+            with trace_model_call(REQUEST, "main") as model_call:
+                model_call.set_turn(TURN)
+            with trace_tool_call(INVOCATION) as tool_call:
+                tool_call.set_outcome(ToolOutcome("secret result"))
+        run.set_trajectory(trajectory)
 
 
-def test_model_and_tool_calls_stand_in_their_iteration_and_that_in_its_run(exported: Exported):
-    small_run(exported)
-    assert exported.parent("invoke_agent") is None
-    assert exported.parent("iteration") == "invoke_agent"
-    assert exported.parent("chat model-1") == "iteration"
-    assert exported.parent("execute_tool look") == "iteration"
+def test_model_and_tool_calls_stand_in_their_iteration_and_that_in_its_run(spans: Spans):
+    small_run()
+    assert spans.tree() == [
+        "invoke_agent",
+        "invoke_agent > iteration",
+        "invoke_agent > iteration > chat model-1",
+        "invoke_agent > iteration > execute_tool look",
+    ]
 
 
-def test_attributes_are_those_of_the_conventions(exported: Exported):
-    small_run(exported)
-    spans = exported.spans()
-    assert dict(spans["invoke_agent"].attributes or {}) == {
+def test_attributes_are_those_of_the_conventions(spans: Spans):
+    small_run()
+    assert spans.attributes("invoke_agent") == {
         "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.request.model": "model-1",
-        "gen_ai.usage.input_tokens": 110,
+        "gen_ai.usage.input_tokens": 30,
         "gen_ai.usage.output_tokens": 5,
-        "gen_ai.usage.cache_read.input_tokens": 100,
+        "gen_ai.usage.cache_creation.input_tokens": 20,
         "harness.run_id": "run-1",
         "harness.termination_reason": "completed",
     }
-    assert dict(spans["iteration"].attributes or {}) == {"harness.iteration": 1}
-    assert dict(spans["chat model-1"].attributes or {}) == {
+    assert spans.attributes("iteration") == {"harness.iteration": 1}
+    assert spans.attributes("chat model-1") == {
         "gen_ai.operation.name": "chat",
         "gen_ai.request.model": "model-1",
         "gen_ai.request.max_tokens": 100,
@@ -110,7 +89,7 @@ def test_attributes_are_those_of_the_conventions(exported: Exported):
         "harness.call_tag": "main",
     }
     assert spans["chat model-1"].kind is SpanKind.CLIENT
-    assert dict(spans["execute_tool look"].attributes or {}) == {
+    assert spans.attributes("execute_tool look") == {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "look",
         "gen_ai.tool.call.id": "call-1",
@@ -118,81 +97,71 @@ def test_attributes_are_those_of_the_conventions(exported: Exported):
     }
 
 
-def test_what_was_not_reported_is_not_there(exported: Exported):
-    with exported.tracing.model_call(REQUEST, "main") as answered:
-        answered(ModelTurn(content=(), stop=StopReason.END_TURN))
-    attributes = exported.spans()["chat model-1"].attributes or {}
-    assert not [name for name in attributes if "usage" in name or name == "gen_ai.response.model"]
+def test_what_was_not_reported_is_not_there(spans: Spans):
+    with trace_model_call(REQUEST, "main") as model_call:
+        model_call.set_turn(ModelTurn(content=(), stop=StopReason.END_TURN))
+    found = spans.attributes("chat model-1")
+    assert not [name for name in found if "usage" in name or name == "gen_ai.response.model"]
 
 
-def test_good_spans_have_no_status(exported: Exported):
-    small_run(exported)
-    assert {span.status.status_code for span in exported.spans().values()} == {StatusCode.UNSET}
+def test_good_spans_have_no_status(spans: Spans):
+    small_run()
+    assert {span.status.status_code for span in spans.all()} == {StatusCode.UNSET}
 
 
-def test_a_failed_model_call_marks_its_own_span_only(exported: Exported):
+def test_a_failed_model_call_marks_its_own_span_only(spans: Spans):
     with (
-        exported.tracing.iteration(1),
+        trace_iteration(1),
         pytest.raises(RateLimitedError),
-        exported.tracing.model_call(REQUEST, "main"),
+        trace_model_call(REQUEST, "main"),
     ):
         raise RateLimitedError("slow down, secret")
-    spans = exported.spans()
     assert spans["chat model-1"].status.status_code is StatusCode.ERROR
-    assert (spans["chat model-1"].attributes or {})["error.type"] == "RateLimitedError"
+    assert spans.attributes("chat model-1")["error.type"] == "RateLimitedError"
     assert spans["iteration"].status.status_code is StatusCode.UNSET
 
 
-@pytest.mark.parametrize("status", ["failed", "raised", "timed_out"])
-def test_a_failed_tool_call_is_marked(exported: Exported, status: str):
-    with exported.tracing.tool_call(INVOCATION) as came_out:
-        came_out(ToolOutcome("secret", status))  # type: ignore[arg-type]
-    span = exported.spans()["execute_tool look"]
-    assert span.status.status_code is StatusCode.ERROR
-    assert (span.attributes or {})["error.type"] == status
+@pytest.mark.parametrize(
+    "outcome",
+    [ToolOutcome("no", "failed"), ToolOutcome("no", "raised"), ToolOutcome("no", "timed_out")],
+)
+def test_a_failed_tool_call_is_marked(spans: Spans, outcome: ToolOutcome):
+    with trace_tool_call(INVOCATION) as tool_call:
+        tool_call.set_outcome(outcome)
+    assert spans["execute_tool look"].status.status_code is StatusCode.ERROR
+    assert spans.attributes("execute_tool look")["error.type"] == outcome.status
 
 
 @pytest.mark.parametrize("reason", list(TerminationReason))
 def test_a_run_is_marked_unless_it_completed_or_was_ended_by_a_signal(
-    exported: Exported, reason: TerminationReason
+    spans: Spans, reason: TerminationReason
 ):
-    with exported.tracing.run("run-1", "model-1") as ended:
-        ended(Trajectory(termination_reason=reason))
-    span = exported.spans()["invoke_agent"]
-    assert (span.attributes or {})["harness.termination_reason"] == reason.value
+    with trace_run("run-1") as run:
+        run.set_trajectory(Trajectory(termination_reason=reason))
+    found = spans.attributes("invoke_agent")
+    assert found["harness.termination_reason"] == reason.value
     good = reason.value in ("completed", "signal")
-    assert span.status.status_code is (StatusCode.UNSET if good else StatusCode.ERROR)
-    assert (span.attributes or {}).get("error.type") == (None if good else reason.value)
+    expected = StatusCode.UNSET if good else StatusCode.ERROR
+    assert spans["invoke_agent"].status.status_code is expected
+    assert found.get("error.type") == (None if good else reason.value)
 
 
-def test_no_span_holds_what_was_said(exported: Exported):
-    small_run(exported)
-    with (
-        pytest.raises(ValueError, match="secret"),
-        exported.tracing.tool_call(INVOCATION),
-    ):
+def test_no_span_holds_what_was_said(spans: Spans):
+    small_run()
+    with pytest.raises(ValueError, match="secret"), trace_tool_call(INVOCATION):
         raise ValueError("secret")
-    for span in exported.exporter.get_finished_spans():
-        assert "secret" not in span.to_json()
+    assert len(spans.all()) == 5
+    assert not [span for span in spans.all() if "secret" in span.to_json()]
 
 
-def test_spans_of_a_tools_own_stand_under_its_call(exported: Exported):
+def test_spans_of_a_tools_own_stand_under_its_call(spans: Spans):
     def tool() -> None:
-        with exported.provider.get_tracer("tool").start_as_current_span("own"):
+        with trace.get_tracer("tool").start_as_current_span("own"):
             pass
 
-    with exported.tracing.tool_call(INVOCATION):
+    with trace_tool_call(INVOCATION):
         context = contextvars.copy_context()
         thread = threading.Thread(target=context.run, args=(tool,))
         thread.start()
         thread.join()
-    assert exported.parent("own") == "execute_tool look"
-
-
-def test_without_a_real_provider_nothing_is_recorded():
-    tracing = Tracing(NoOpTracerProvider())
-    with tracing.run("run-1", "model-1") as ended:
-        with tracing.model_call(REQUEST, "main") as answered:
-            assert not get_current_span().is_recording()
-            answered(TURN)
-        ended(Trajectory(termination_reason=TerminationReason.COMPLETED))
+    assert spans.tree() == ["execute_tool look", "execute_tool look > own"]
