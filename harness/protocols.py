@@ -6,7 +6,7 @@ Implementations do not inherit from these; they only have the same methods.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
@@ -37,6 +37,8 @@ class ModelRequest:
     cache_marks: bool = False
     """Mark what the vendor's prompt cache may keep: the system prompt and the last block of the
     last user message."""
+    on_wire: Callable[[JsonObject], None] | None = field(default=None, compare=False, repr=False)
+    """Shown the body of the vendor's request before it is sent, for debugging."""
 
     @property
     def offered(self) -> tuple[ToolSpec, ...]:
@@ -230,6 +232,8 @@ class ParsedText:
     """What stands around the calls."""
     calls: tuple[tuple[str, str], ...] = ()
     """Name and raw arguments of each call."""
+    notes: str = ""
+    """What the model is told about its answer, before the results."""
 
 
 class TextProtocol(Protocol):
@@ -241,8 +245,13 @@ class TextProtocol(Protocol):
         """What the system prompt says about the tools and how to call them."""
         ...
 
-    def parse(self, text: str) -> ParsedText:
-        """Find the calls; a text that looks like a call but does not parse is a malformed one."""
+    def parse(self, text: str, tools: Sequence[ToolSpec] = ()) -> ParsedText:
+        """Find the calls; a text that looks like a call but does not parse is a malformed one.
+
+        Args:
+            text: What the model wrote.
+            tools: What was offered, for protocols whose values get their types from it.
+        """
         ...
 
     def render_call(self, call: ToolCall) -> str:
