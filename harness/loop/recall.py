@@ -35,10 +35,10 @@ class WordRecall:
     """A memory of tasks and their results, found again by the words they share with a new task.
 
     It lives as long as the object. An entry's score is BM25: the sum, over the distinct words w of
-    the query, of idf(w) * tf / (tf + k1 * (1 - b + b * length / mean length)). There tf is how often
-    the entry has w, k1 = 1.2, b = 0.75, and idf(w) = ln(1 + (N - n + 0.5) / (n + 0.5)) for n of N
-    entries that have w; the 1 in it keeps a frequent word from counting against an entry. Of equal
-    entries the newer comes first; one without a common word is not found.
+    the query, of idf(w) * tf / (tf + k1 * (1 - b + b * length / mean length)). There tf is how
+    often the entry has w, k1 = 1.2, b = 0.75, and idf(w) = ln(1 + (N - n + 0.5) / (n + 0.5)) for n
+    of N entries that have w; the 1 in it keeps a frequent word from counting against an entry. Of
+    equal entries the newer comes first; one without a common word is not found.
 
     Source: S. Robertson, H. Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009.
     """
