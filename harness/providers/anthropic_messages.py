@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from harness.errors import MalformedAnswerError
 from harness.protocols import ModelRequest
-from harness.providers.anthropic_names import legal, original
 from harness.providers.anthropic_stream import AnthropicAssembler
+from harness.providers.legal_names import legal, original
 from harness.providers.object_arguments import as_object, as_text
 from harness.providers.wire_json import (
     blocks,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from harness.errors import MalformedAnswerError
 from harness.protocols import ModelDelta
 from harness.providers import failures, wire_json
-from harness.providers.anthropic_names import original
+from harness.providers.legal_names import original
 from harness.providers.object_arguments import as_object
 from harness.schema.record import JsonObject
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from harness.errors import MalformedAnswerError
 from harness.protocols import ModelRequest
+from harness.providers.legal_names import legal, original
 from harness.providers.openai_chat_stream import OpenAIChatAssembler, made_id
 from harness.providers.openai_usage import usage_of
 from harness.providers.wire_json import (
@@ -120,7 +121,7 @@ def _assistant(message: Message) -> list[Json]:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
+                "function": {"name": legal(call.name), "arguments": call.arguments},
             }
             for call in calls
         ]
@@ -152,7 +153,7 @@ def _tool(spec: ToolSpec) -> JsonObject:
     return {
         "type": "function",
         "function": {
-            "name": spec.name,
+            "name": legal(spec.name),
             "description": spec.description,
             "parameters": spec.parameters,
         },
@@ -162,7 +163,7 @@ def _tool(spec: ToolSpec) -> JsonObject:
 def _tool_choice(choice: str) -> Json:
     if choice in ("required", "none"):
         return choice
-    return {"type": "function", "function": {"name": choice}}
+    return {"type": "function", "function": {"name": legal(choice)}}
 
 
 def _where(body: JsonObject) -> str:
@@ -191,7 +192,7 @@ def _call(call: JsonObject, own_id: str) -> ToolCall:
     # Some local servers leave out the id, or the arguments of a call that has none.
     return ToolCall(
         id=field(call, "id", str, "tool call") if call.get("id") not in (None, "") else own_id,
-        name=field(function, "name", str, "tool call"),
+        name=original(field(function, "name", str, "tool call")),
         arguments=""
         if function.get("arguments") is None
         else field(function, "arguments", str, "tool call"),

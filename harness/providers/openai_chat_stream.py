@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from harness.errors import MalformedAnswerError
 from harness.protocols import ModelDelta
 from harness.providers import failures
+from harness.providers.legal_names import original
 from harness.providers.wire_json import items
 from harness.schema.record import Json, JsonObject, storable
 
@@ -106,7 +107,7 @@ class OpenAIChatAssembler:
         call = self._open_call(piece, function)
         if call is None:
             call = self._new_call(piece, function)
-            yield ModelDelta("call_start", storable(call.name), storable(call.id))
+            yield ModelDelta("call_start", original(storable(call.name)), storable(call.id))
         arguments = function.get("arguments")
         if isinstance(arguments, str) and arguments:
             call.arguments.append(arguments)

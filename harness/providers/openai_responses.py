@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.errors import MalformedAnswerError
 from harness.protocols import ModelRequest
 from harness.providers import failures
+from harness.providers.legal_names import legal, original
 from harness.providers.openai_responses_stream import OpenAIResponsesAssembler
 from harness.providers.openai_usage import usage_of
 from harness.providers.wire_json import (
@@ -140,7 +141,7 @@ def _said(message: Message) -> list[Json]:
                 {
                     "type": "function_call",
                     "call_id": block.id,
-                    "name": block.name,
+                    "name": legal(block.name),
                     "arguments": block.arguments,
                 }
             )
@@ -156,7 +157,7 @@ def _said(message: Message) -> list[Json]:
 def _tool(spec: ToolSpec) -> JsonObject:
     return {
         "type": "function",
-        "name": spec.name,
+        "name": legal(spec.name),
         "description": spec.description,
         "parameters": spec.parameters,
         # Left out, the vendor makes every property required and forbids all others.
@@ -165,14 +166,20 @@ def _tool(spec: ToolSpec) -> JsonObject:
 
 
 def _tool_choice(choice: str) -> Json:
-    return choice if choice in ("required", "none") else {"type": "function", "name": choice}
+    return choice if choice in ("required", "none") else {"type": "function", "name": legal(choice)}
 
 
 def _blocks(item: JsonObject) -> list[Block]:
     kind = item.get("type")
     if kind == "function_call":
-        call = (field(item, key, str, "function call") for key in ("call_id", "name", "arguments"))
-        return [ToolCall(**dict(zip(("id", "name", "arguments"), call, strict=True)))]
+        where = "function call"
+        return [
+            ToolCall(
+                id=field(item, "call_id", str, where),
+                name=original(field(item, "name", str, where)),
+                arguments=field(item, "arguments", str, where),
+            )
+        ]
     if kind != "message":
         return [VendorBlock(dialect=NAME, data=item)]
     extra = {k: v for k, v in item.items() if k not in MESSAGE_KEYS and v is not None}

@@ -8,6 +8,7 @@ from typing import Literal
 from harness.errors import MalformedAnswerError
 from harness.protocols import ModelDelta
 from harness.providers import failures
+from harness.providers.legal_names import original
 from harness.schema.record import Json, JsonObject, storable
 
 ENDINGS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -69,7 +70,7 @@ class OpenAIResponsesAssembler:
             return
         if isinstance(call_id, str) and isinstance(name, str) and index not in self._calls:
             self._calls[index] = storable(call_id)
-            yield ModelDelta("call_start", storable(name), storable(call_id))
+            yield ModelDelta("call_start", original(storable(name)), storable(call_id))
 
     def _end(self, item: JsonObject, index: Json) -> Iterator[ModelDelta]:
         if isinstance(index, int):

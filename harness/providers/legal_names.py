@@ -1,4 +1,4 @@
-"""Ids and names of tool calls within the characters that Anthropic allows, and back."""
+"""Ids and names of tool calls within the characters that vendors allow, and back."""
 
 from __future__ import annotations
 
