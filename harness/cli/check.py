@@ -54,9 +54,9 @@ def command(
 
 
 def _run(argument: str, chosen: Selection, baseline: Path | None) -> tuple[RunLog, Baseline]:
-    if chosen.overrides or chosen.out or chosen.jobs:
+    if chosen.overrides or chosen.preset or chosen.out or chosen.jobs:
         raise BadInputError(
-            f"{argument!r} is a finished run: --set, --out and --jobs are for suites, which are "
+            f"{argument!r} is a finished run: --set, --preset, --out and --jobs are for suites, which are "
             "replayed first; leave them out"
         )
     log = find_run(argument)

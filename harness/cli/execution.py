@@ -19,6 +19,7 @@ from harness.runner.log import RunLog
 from harness.runner.plan import Cell, TrialSpec, plan, public_names, suite_folder
 from harness.runner.start import start_run
 from harness.runner.trial import TrialSettings, cassette_file, open_cassette
+from harness.schema.presets import PresetName
 from harness.schema.results import RecordMode, ToolsMode, TrialRecord
 from harness.schema.suite import Suite
 
@@ -33,6 +34,7 @@ class Selection:
     tasks: tuple[str, ...] = ()
     repeats: int | None = None
     overrides: tuple[str, ...] = ()
+    preset: PresetName | None = None
     cassettes: Path = CASSETTES
     jobs: int | None = None
     out: Path | None = None
@@ -57,6 +59,11 @@ class Planned:
         """Every trial."""
         return [spec for cell in self.cells for spec in cell.specs]
 
+    @property
+    def recordable(self) -> list[Cell]:
+        """Cells that have a cassette: scenarios have none."""
+        return [cell for cell in self.cells if cell.task.scenario is None]
+
 
 def plan_suite(
     argument: str,
@@ -71,7 +78,9 @@ def plan_suite(
         BadInputError: anything that cannot be used, a damaged cassette included.
     """
     _check_folder(selection.cassettes)
-    suite = load_suite(suite_folder(argument), overrides=selection.overrides)
+    suite = load_suite(
+        suite_folder(argument), overrides=selection.overrides, preset=selection.preset
+    )
     cells = plan(
         suite,
         variants=selection.variant_names,
@@ -105,6 +114,8 @@ def _check_folder(cassettes: Path) -> None:
 def _record_options(selection: Selection) -> tuple[str, ...]:
     """What a command that records a miss must have in common with this one."""
     options = [part for text in selection.overrides for part in ("--set", text)]
+    if selection.preset is not None:
+        options += ["--preset", selection.preset]
     if selection.cassettes != CASSETTES:
         options += ["--cassettes", str(selection.cassettes)]
     if selection.variant_names:
@@ -120,7 +131,7 @@ def check_cassettes(planned: Planned) -> None:
     Raises:
         CassetteError: one cannot be used, or somebody else is recording it.
     """
-    for cell in planned.cells:
+    for cell in planned.recordable:
         path = planned.settings.cassettes / cassette_file(cell)
         if path.exists() or path.with_name(f"{path.name}.partial").exists():
             open_cassette(cell, planned.settings).close(finished=False)
@@ -132,7 +143,7 @@ def check_keys(planned: Planned) -> None:
     Raises:
         BadInputError: one is not set.
     """
-    for spec in planned.specs:
+    for spec in (spec for cell in planned.recordable for spec in cell.specs):
         variable = VENDORS[spec.model.provider].key_variable
         if spec.model.base_url is None and variable not in planned.settings.api_keys:
             raise BadInputError(
@@ -148,7 +159,7 @@ def execute(planned: Planned, terminal: Terminal, *, reports: Path = REPORTS) ->
         BadInputError: the folder is there already, or a cassette turned out to be damaged.
     """
     selection, recording = planned.selection, planned.settings.record_mode != "none"
-    if not recording and not selection.cassettes.exists():
+    if planned.recordable and not recording and not selection.cassettes.exists():
         terminal.say(
             f"warning: {selection.cassettes}: no such folder, so nothing is recorded; run from the "
             "project's folder or give --cassettes DIR"
@@ -160,6 +171,7 @@ def execute(planned: Planned, terminal: Terminal, *, reports: Path = REPORTS) ->
         reports=reports,
         out=selection.out,
         overrides=selection.overrides,
+        preset=selection.preset,
     )
     jobs = selection.jobs or (1 if recording else _workers(len(planned.specs)))
     work = [CellJob(cell, planned.settings, log) for cell in planned.cells]

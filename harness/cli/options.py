@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from harness.cli.terminal import Terminal, Warnings
+from harness.schema.presets import PRESETS
 
 MOST_REPEATS = 1000
 
@@ -93,6 +94,12 @@ def selection(function: Function) -> Function:
                 multiple=True,
                 metavar="KEY=VALUE",
                 help="Override a setting, as in loop.max_iterations=5; repeatable.",
+            ),
+            click.option(
+                "--preset",
+                type=click.Choice(list(PRESETS)),
+                metavar="NAME",
+                help=f"Loop settings that every variant takes: {', '.join(PRESETS)}.",
             ),
             click.option(
                 "--cassettes",

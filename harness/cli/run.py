@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import click
 
-from harness.cli import FINE, UNDECIDED
+from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
 from harness.cli.execution import Selection, check_cassettes, check_keys, execute, plan_suite
 from harness.cli.forecast import forecast, forecast_lines
 from harness.cli.options import environment, make_command, selection
@@ -54,8 +54,9 @@ def command(
 ) -> int:
     """Run suites: each task, variant and repeat becomes a trial in a new folder under reports/.
 
-    SUITE is a folder with a suite.toml, or a name under suites/. Without --record-mode nothing
-    is called: recordings answer.
+    SUITE is a folder with a suite.toml, a folder of scenario files or one of them, or a name under
+    suites/. Without --record-mode nothing is called: recordings answer. Exits with 1 where a
+    scenario does not hold.
     """
     if record_mode != "none" and environment().get("CI") and not allow_live:
         raise BadInputError(
@@ -79,6 +80,8 @@ def command(
         log = execute(one, terminal)
         summaries.append(summarise(log, str(write_report(log))))
     _print(terminal, summaries)
+    if any(one.scenarios and one.scenarios.differences for one in summaries):
+        return DOES_NOT_HOLD
     return UNDECIDED if any(summary.unscored for summary in summaries) else FINE
 
 

@@ -13,6 +13,7 @@ from harness.runner.log import RunLog
 from harness.schema.loop_config import UNSCORED, TerminationReason
 from harness.schema.record import Record
 from harness.schema.results import TrialRecord
+from harness.scorers.scenario import NAME as SCENARIO
 
 
 class Group(Record):
@@ -39,6 +40,15 @@ class TaskSummary(Record):
     variants: tuple[Group, ...]
 
 
+class ScenarioSummary(Record):
+    """A run of scenarios: the expectations that do not hold, one line each."""
+
+    scenarios: int
+    holding: int
+    differences: tuple[str, ...]
+    """`id: field: expected X, got Y`."""
+
+
 class ToolDifferences(Record):
     """A trial whose tools gave something else than what was recorded, and was fed."""
 
@@ -62,6 +72,8 @@ class RunSummary(Record):
     """Misses and infrastructure errors."""
     tool_differences: tuple[ToolDifferences, ...]
     """Trials whose tools ran again with another result."""
+    scenarios: ScenarioSummary | None = None
+    """None for a suite of tasks."""
 
 
 def summarise(log: RunLog, report: str) -> RunSummary:
@@ -89,6 +101,22 @@ def summarise(log: RunLog, report: str) -> RunSummary:
             for trial in trials
             if trial.tool_differences
         ),
+        scenarios=_scenarios(trials),
+    )
+
+
+def _scenarios(trials: Sequence[TrialRecord]) -> ScenarioSummary | None:
+    played = [trial for trial in trials if SCENARIO in trial.scores]
+    if not played:
+        return None
+    failed = [trial for trial in played if trial.outcome != "passed"]
+    lines = [line for trial in failed for line in trial.scores[SCENARIO].explanation.splitlines()]
+    names = {trial.task for trial in played}
+    return ScenarioSummary(
+        scenarios=len(names),
+        holding=len(names - {trial.task for trial in failed}),
+        # Once, however often it was repeated.
+        differences=tuple(dict.fromkeys(lines)),
     )
 
 
@@ -120,7 +148,8 @@ def _group(variant: str, trials: Sequence[TrialRecord]) -> Group:
 
 
 def _is_unscored(trial: TrialRecord) -> bool:
-    return trial.termination_reason in UNSCORED
+    # A scenario is judged by its expectations, whatever its ending.
+    return trial.termination_reason in UNSCORED and SCENARIO not in trial.scores
 
 
 def _mean(
@@ -131,7 +160,14 @@ def _mean(
 
 
 def summary_lines(summary: RunSummary) -> list[str]:
-    """The summary as a table: tasks down, variants across, totals below."""
+    """The summary as a table: tasks down, variants across, totals below.
+
+    Of scenarios, only what does not hold is worth a line.
+    """
+    if summary.scenarios is not None:
+        found = summary.scenarios
+        holding = f"{found.holding} of {numbers.plural(found.scenarios, 'scenario')} hold"
+        return [*found.differences, f"{holding}." if found.scenarios > 1 else f"{holding}s."]
     variants = [group.variant for group in summary.totals]
     rows = [["passed, of trials judged", *variants]]
     rows += [[task.task, *_across(variants, task.variants, _passed)] for task in summary.tasks]

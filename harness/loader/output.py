@@ -39,6 +39,8 @@ def output_spec(task: Task) -> OutputSpec | None:
     if task.output is None:
         return None
     where = f"{task.folder / 'task.toml'}: metadata.harness.output"
+    if task.scenario is not None:
+        where = f"{task.tests}: scenario {task.name!r}: output"
     problem = schema_problem(task.output.schema_)
     if problem is not None:
         raise ConfigurationError(f"{where}.schema: not a JSON Schema: {problem}")

@@ -90,6 +90,11 @@ def _explain(error: ErrorDetails, model: type[BaseModel]) -> str:
         names = [name.strip(" '") for name in expected.split(",")]
         return f"{place} = {error['input']!r}: unknown value; {known(names, str(error['input']))}"
     message = error["msg"][0].lower() + error["msg"][1:]
+    if error["type"] == "string_type" and isinstance(error["input"], bool):
+        message += "; in quotes it is text (YAML reads bare on, off, yes and no as booleans)"
+    if isinstance(error["input"], Mapping):
+        # What a whole table gets wrong, the message says; its text would only bury that.
+        return f"{place}: {message}" if error["loc"] else message
     return f"{place} = {error['input']!r}: {message}"
 
 

@@ -2,44 +2,51 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from harness.errors import BadInputError, ConfigurationError
+from harness.loader.overrides import Overrides, check_raising, merge, parse_overrides
 from harness.loader.reading import known, read_toml, validated
+from harness.loader.scenarios import is_scenarios, load_scenarios
 from harness.loader.task import load_task
 from harness.schema.loop_config import SUBMIT_TOOL, LoopConfig
+from harness.schema.presets import PRESETS, PresetName
 from harness.schema.suite import ModelConfig, Suite, Task, Variant
 from harness.schema.suite_file import SuiteFile, VariantFile
 
 
-def load_suite(folder: Path, *, overrides: Sequence[str] = ()) -> Suite:
+def load_suite(
+    folder: Path, *, overrides: Sequence[str] = (), preset: PresetName | None = None
+) -> Suite:
     """Load a suite and everything in it, and check that its parts fit each other.
 
     Args:
-        folder: holds suite.toml and one folder per task.
+        folder: holds suite.toml and one folder per task, or scenario files; or one such file.
         overrides: `key=value` as after `--set`; they win over variants and tasks.
+        preset: in place of the one that each variant names.
 
     Raises:
         BadInputError: the first thing that cannot be used, with file and key.
     """
+    if is_scenarios(folder):
+        return load_scenarios(folder, overrides=overrides, preset=preset)
     path = folder / "suite.toml"
     if not folder.is_dir():
         raise BadInputError(f"{folder}: no such suite folder")
     file = validated(SuiteFile, read_toml(path, purpose="the suite's settings"), where=str(path))
-    _check_raising(file, str(path))
-    changes = _parse_overrides(overrides, file)
+    check_raising(file, str(path))
+    changes = parse_overrides(overrides, file)
     tasks = tuple(_with_model_overrides(task, changes.model) for task in _load_tasks(folder))
-    variants = tuple(_variant(entry, file, changes, path) for entry in file.variants)
+    variants = tuple(_variant(entry, file, changes, path, preset) for entry in file.variants)
     suite = Suite(
         name=file.name,
         version=file.version,
         description=file.description,
         folder=folder,
+        file=path,
         repeats=file.repeats if changes.repeats is None else changes.repeats,
         system=file.system.strip(),
         tasks=tasks,
@@ -64,87 +71,24 @@ def resolve_model(variant: Variant, task: Task) -> ModelConfig:
     return validated(ModelConfig, variant.model.model_dump(mode="json") | task.model, where=where)
 
 
-@dataclass(frozen=True, slots=True)
-class _Overrides:
-    loop: dict[str, Any]
-    model: dict[str, Any]
-    repeats: int | None
-
-
-def _parse_overrides(overrides: Sequence[str], file: SuiteFile) -> _Overrides:
-    merged: dict[str, Any] = {}
-    for text in overrides:
-        where = f"--set {text}"
-        key, equals, raw = text.partition("=")
-        parts = [part.strip() for part in key.split(".")]
-        if not equals or not all(parts):
-            raise ConfigurationError(f"{where}: must be written key=value, as in repeats=1")
-        change: Any = _value(raw.strip())
-        for part in reversed(parts):
-            change = {part: change}
-        _check_override(change, parts, file, where)
-        merged = _merge(merged, change)
-    return _Overrides(merged.get("loop", {}), merged.get("model", {}), merged.get("repeats"))
-
-
-def _check_override(change: dict[str, Any], parts: list[str], file: SuiteFile, where: str) -> None:
-    if parts[0] not in ("loop", "model", "repeats"):
-        raise ConfigurationError(
-            f"{where}: {parts[0]!r} cannot be set; {known(('loop', 'model', 'repeats'), parts[0])}"
-        )
-    if parts[0] != "repeats" and len(parts) == 1:
-        raise ConfigurationError(
-            f"{where}: name a key of it, as in {parts[0]}.{_EXAMPLES[parts[0]]}"
-        )
-    base = file.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    _check_raising(validated(SuiteFile, _merge(base, change), where=where), where)
-
-
-def _check_raising(file: SuiteFile, where: str) -> None:
-    tables = {"loop": file.loop}
-    tables |= {f"variants[{place}].loop": entry.loop for place, entry in enumerate(file.variants)}
-    for key, loop in tables.items():
-        if loop.raise_on_failure:
-            raise ConfigurationError(
-                f"{where}: {key}.raise_on_failure = true: a trial must end with a result;"
-                " leave it out"
-            )
-
-
-_EXAMPLES = {"loop": "max_iterations=5", "model": "temperature=0.2"}
-
-
-def _value(raw: str) -> Any:
-    """A TOML value; anything else is plain text, so that names need no quotes."""
-    try:
-        parsed = tomllib.loads(f"value = {raw}")
-    except tomllib.TOMLDecodeError:
-        return raw
-    return parsed["value"] if set(parsed) == {"value"} else raw
-
-
-def _merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables are merged key by key; any other value is replaced."""
-    merged = dict(base)
-    for key, value in change.items():
-        old = merged.get(key)
-        if isinstance(old, Mapping) and isinstance(value, Mapping):
-            merged[key] = _merge(old, value)
-        else:
-            merged[key] = value
-    return merged
-
-
-def _variant(entry: VariantFile, file: SuiteFile, changes: _Overrides, path: Path) -> Variant:
+def _variant(
+    entry: VariantFile,
+    file: SuiteFile,
+    changes: Overrides,
+    path: Path,
+    preset: PresetName | None,
+) -> Variant:
     where = f"{path}: variant {entry.name!r}"
-    loop = file.loop.model_dump(mode="json", exclude_unset=True)
-    loop = _merge(loop, entry.loop.model_dump(mode="json", exclude_unset=True))
-    model = _merge(file.model.model_dump(mode="json", exclude_unset=True), entry.model)
+    chosen = preset or entry.preset
+    loop = merge(file.loop.model_dump(mode="json", exclude_unset=True), PRESETS[chosen])
+    loop = merge(loop, entry.loop.model_dump(mode="json", exclude_unset=True))
+    model = merge(file.model.model_dump(mode="json", exclude_unset=True), entry.model)
     return Variant(
         name=entry.name,
         description=entry.description,
-        model=validated(ModelConfig, _merge(model, changes.model), where=f"{where}: model"),
-        loop=validated(LoopConfig, _merge(loop, changes.loop), where=f"{where}: loop"),
+        model=validated(ModelConfig, merge(model, changes.model), where=f"{where}: model"),
+        preset=chosen,
+        loop=validated(LoopConfig, merge(loop, changes.loop), where=f"{where}: loop"),
         skills=entry.skills,
         tasks=entry.tasks,
     )
@@ -178,8 +122,16 @@ def _check_fit(suite: Suite, path: Path) -> None:
         _check_patterns(variant, suite.tasks, path)
         for task in suite.tasks:
             if applies(variant, task):
-                resolve_model(variant, task)
+                _check_model(resolve_model(variant, task), variant, path)
                 _check_reflection(variant, task, path)
+
+
+def _check_model(model: ModelConfig, variant: Variant, path: Path) -> None:
+    if model.provider == "scripted":
+        raise ConfigurationError(
+            f"{path}: variant {variant.name!r}: model.provider = 'scripted' answers scenarios only;"
+            " name a provider of models"
+        )
 
 
 def _check_patterns(variant: Variant, tasks: Iterable[Task], path: Path) -> None:

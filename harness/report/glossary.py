@@ -27,6 +27,7 @@ class Term:
 ENDINGS: dict[TerminationReason, str] = {
     TerminationReason.COMPLETED: "The agent gave a final answer, or a result that was valid. "
     "Whether it is right is the verifier's word.",
+    TerminationReason.SIGNAL: "A tool, a check or a limit ended the run with a named signal.",
     TerminationReason.MAX_ITERATIONS: "The limit of iterations was reached first.",
     TerminationReason.MAX_ATTEMPTS: "Every attempt gave a result that failed validation.",
     TerminationReason.NO_OUTPUT: "The agent answered in text where a structured result was due.",
@@ -35,12 +36,16 @@ ENDINGS: dict[TerminationReason, str] = {
     TerminationReason.ERROR: "Too many tool calls in a row failed.",
     TerminationReason.TOOL_ERROR: "A tool call failed, and the settings end the run on the first.",
     TerminationReason.MODEL_ERROR: "Model calls failed.",
+    TerminationReason.LOOP_DETECTED: "The agent asked for the same calls again and again.",
     TerminationReason.BUDGET_EXCEEDED: "A budget of iterations, calls or tokens was used up.",
     TerminationReason.DURATION_EXCEEDED: "The time allowed was used up.",
+    TerminationReason.DENIED: "A tool call was denied, and the settings end the run on that.",
+    TerminationReason.BLOCKED: "A tool said that the run cannot go on.",
     TerminationReason.REFUSAL: "The model refused.",
     TerminationReason.TRUNCATED: "An answer was cut at its token limit.",
     TerminationReason.CONTEXT_EXCEEDED: "The conversation outgrew the model's context window.",
     TerminationReason.CANCELLED: "The run was cancelled.",
+    TerminationReason.SUSPENDED: "The run waits for an answer from outside and can be resumed.",
     TerminationReason.REPLAY_MISS: "Replay needed something the cassette does not hold. It says "
     "nothing about the agent: not scored, counted apart.",
     TerminationReason.INFRASTRUCTURE_ERROR: "The machine failed, not the agent. Not scored, "
@@ -71,6 +76,8 @@ _WORDS: tuple[tuple[str, str, str], ...] = (
     ("validation", "Validation", "Checking a structured result against the task's schema and rules "
      "inside the loop: valid the first time, after failures, or never."),
     ("reward", "Reward", "The number the task's verifier gave; 1 is everything right."),
+    ("scenario", "Scenario", "1 where everything is as the scenario's file expects; else 0, with "
+     "what differs."),
     ("confirmed", "Confirmed", "Whether the agent, asked if the task is really done, said so."),
     ("record_mode", "Record mode", "What a run does about model calls that were not recorded."),
     ("cassette", "Cassette", "The file with the recorded model answers and tool results."),
@@ -115,7 +122,7 @@ def glossary(
         compared: whether there is a comparison.
         used: keys of words that only some pages use, of those that this one does.
     """
-    rare = {"confirmed", "mixed", "reward"} - set(used)
+    rare = {"confirmed", "mixed", "reward", "scenario"} - set(used)
     words = tuple(Term(*entry) for entry in _WORDS if entry[0] not in rare)
     statistics = tuple(Term(*entry) for entry in _STATISTICS) if compared else ()
     found = {trial.termination_reason for trial in trials}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from harness.runner.log import RunLog
@@ -26,7 +27,8 @@ def run_cell(job: CellJob) -> Iterator[TrialRecord]:
     Raises:
         CassetteError: the cell's cassette cannot be used; nothing was written over.
     """
-    with open_cassette(job.cell, job.settings) as store:
+    scenario = job.cell.task.scenario
+    with nullcontext() if scenario else open_cassette(job.cell, job.settings) as store:
         for spec in job.cell.specs:
             trial = run_trial(spec, store, job.settings)
             job.log.add(trial.record, trial.trajectory.model_dump_json(indent=1))

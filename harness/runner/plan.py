@@ -9,6 +9,7 @@ from pathlib import Path
 
 from harness.errors import BadInputError
 from harness.loader.reading import known
+from harness.loader.scenarios import is_scenarios
 from harness.loader.suite import applies, resolve_model
 from harness.schema.suite import ModelConfig, Suite, Task, Variant
 
@@ -51,7 +52,7 @@ def public_names(suite: Suite) -> set[str]:
 
 
 def suite_folder(argument: str) -> Path:
-    """The folder of a suite that is named by path, or by name under suites/.
+    """The folder or scenario file of a suite named by path, or by name under suites/.
 
     Raises:
         BadInputError: there is none.
@@ -61,9 +62,13 @@ def suite_folder(argument: str) -> Path:
             f"{argument!r} names no suite; give its folder or a name under {SUITES}/"
         )
     for folder in (Path(argument), SUITES / argument):
-        if folder.is_dir():
+        if folder.is_dir() or is_scenarios(folder):
             return folder
-    names = [path.parent.name for path in SUITES.glob("*/suite.toml")]
+    names = [
+        folder.name
+        for folder in SUITES.glob("*/")
+        if (folder / "suite.toml").is_file() or is_scenarios(folder)
+    ]
     raise BadInputError(
         f"{argument!r} is neither a suite's folder nor a name under {SUITES}/; "
         f"{known(names, argument)}"
@@ -110,7 +115,7 @@ def plan(
                 cells.append(Cell(suite.name, task, repeat, specs))
     if not cells:
         raise BadInputError(
-            f"{suite.folder / 'suite.toml'}: nothing to run: the chosen variants are limited to "
+            f"{suite.file}: nothing to run: the chosen variants are limited to "
             "other tasks; choose others with --variants or --task"
         )
     return tuple(cells)
@@ -121,7 +126,7 @@ def _choose_variants(suite: Suite, names: Sequence[str]) -> tuple[Variant, ...]:
     for name in names:
         if name not in known:
             raise BadInputError(
-                f"{suite.folder / 'suite.toml'}: no variant {name!r}; there are: {', '.join(known)}"
+                f"{suite.file}: no variant {name!r}; there are: {', '.join(known)}"
             )
     return tuple(variant for variant in suite.variants if not names or variant.name in names)
 

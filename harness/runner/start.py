@@ -15,6 +15,7 @@ from harness.cassette.redact import Redactor
 from harness.runner.log import RunLog
 from harness.runner.plan import Cell
 from harness.runner.trial import TrialSettings
+from harness.schema.presets import PresetName
 from harness.schema.results import RunRecord
 from harness.schema.suite import Suite
 
@@ -30,6 +31,7 @@ def start_run(
     reports: Path,
     out: Path | None = None,
     overrides: Sequence[str] = (),
+    preset: PresetName | None = None,
 ) -> RunLog:
     """Make the run's folder and write run.json.
 
@@ -40,6 +42,7 @@ def start_run(
         reports: where run folders are made.
         out: the run's folder itself, instead of a new one under reports.
         overrides: the `--set` options, as given.
+        preset: the `--preset` option, if given.
 
     Raises:
         BadInputError: the folder is there already.
@@ -58,6 +61,7 @@ def start_run(
         record_mode=settings.record_mode,
         tools=settings.tools,
         overrides=tuple(overrides),
+        preset=preset,
         tasks={cell.task.name: cell.task.digest for cell in cells},
         variants=tuple(variant for variant in suite.variants if variant.name in used),
         repeats=1 + max(cell.repeat for cell in cells),

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.cassette.canonical import digest
 from harness.cassette.http import use
 from harness.cassette.redact import Redactor
 from harness.cassette.session import Session
@@ -21,17 +20,16 @@ from harness.loop.engine import Loop
 from harness.loop.skills import with_skills
 from harness.protocols import Provider, ScoreInput
 from harness.providers.catalog import VENDORS, all_dialects, live_client
-from harness.runner.log import TRAJECTORIES
 from harness.runner.plan import Cell, TrialSpec
+from harness.runner.scenario_trial import run_scenario
 from harness.runner.tool_difference import first_difference
+from harness.runner.trial_record import Replayed, Trial, transcript_digest, trial_record
 from harness.runner.verifier import verify
 from harness.sandbox.probe import best
 from harness.schema.loop_config import UNSCORED, LoopConfig, TerminationReason
-from harness.schema.results import RecordMode, ToolsMode, TrialRecord, Verdict
+from harness.schema.results import RecordMode, ToolsMode, Verdict
 from harness.schema.suite import ModelConfig
 from harness.schema.trajectory import Trajectory
-from harness.scorers.efficiency import cost_usd
-from harness.scorers.outcome import outcome
 from harness.scorers.standard import score_trial
 from harness.tools.builtin import builtin_tools
 from harness.tools.registry import Registry
@@ -62,22 +60,13 @@ class TrialSettings:
     """Variable -> value that must reach no file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A finished trial: its line in the log, and its story. Neither holds a secret."""
-
-    record: TrialRecord
-    trajectory: Trajectory
-    verdict: Verdict | None
-
-
 def cassette_file(cell: Cell | TrialSpec) -> Path:
     """Where a cell's cassette is, relative to the cassettes folder."""
     return Path(cell.suite, cell.task.name, f"{cell.repeat}.jsonl")
 
 
 def open_cassette(cell: Cell, settings: TrialSettings) -> Store:
-    """The cassette that all trials of a cell share.
+    """The cassette that all trials of a cell share; a scenario's cell has none.
 
     Raises:
         CassetteError: the file is damaged, cut or of another format.
@@ -97,8 +86,15 @@ def open_cassette(cell: Cell, settings: TrialSettings) -> Store:
     )
 
 
-def run_trial(spec: TrialSpec, store: Store, settings: TrialSettings) -> Trial:
-    """Run one trial in one working folder against one cassette, and score it."""
+def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> Trial:
+    """Run one trial in one working folder against one cassette, and score it.
+
+    A scenario needs neither: what its model and its tools do is written down.
+    """
+    if spec.task.scenario is not None:
+        return run_scenario(spec, Redactor(settings.secrets))
+    assert store is not None
+    assert spec.task.workdir is not None
     started = time.monotonic()
     redactor = Redactor(settings.secrets)
     workspace = Workspace(spec.task.workdir)
@@ -128,7 +124,19 @@ def run_trial(spec: TrialSpec, store: Store, settings: TrialSettings) -> Trial:
     finally:
         workspace.close()
     duration_s = round(time.monotonic() - started, 6)
-    record = _record(spec, trajectory, verdict, session, tools, duration_s)
+    scores = score_trial(
+        ScoreInput(task=spec.task, model=spec.model, trajectory=trajectory, verdict=verdict)
+    )
+    replayed = Replayed(
+        cassette=cassette_file(spec).as_posix(),
+        served=session.served,
+        recorded=session.recorded,
+        tool_differences=len(tools.differences),
+        first_tool_difference=first_difference(tools.differences, session.redactor),
+    )
+    record = trial_record(
+        spec, trajectory, verdict, scores, duration_s=duration_s, replayed=replayed
+    )
     return Trial(
         redactor.record(record),
         redactor.record(trajectory),
@@ -203,56 +211,3 @@ def _verdict(
     if session.recording and trajectory.termination_reason not in UNFINISHED:
         return session.record_verdict(transcript, spec.task.tests_digest, verdict), trajectory
     return verdict, trajectory
-
-
-def transcript_digest(trajectory: Trajectory) -> str:
-    """Identity of what was said and handed in, word for word."""
-    dumped = trajectory.model_dump(mode="json")
-    parts = ("system", "messages", "final_text", "output_seen", "output")
-    return digest({part: dumped[part] for part in parts})
-
-
-def _record(
-    spec: TrialSpec,
-    trajectory: Trajectory,
-    verdict: Verdict | None,
-    session: Session,
-    tools: RecordedTools,
-    duration_s: float,
-) -> TrialRecord:
-    scores = score_trial(
-        ScoreInput(task=spec.task, model=spec.model, trajectory=trajectory, verdict=verdict)
-    )
-    variant = spec.variant.model_dump(mode="json", exclude={"name", "description", "tasks"})
-    return TrialRecord(
-        trial_id=spec.trial_id,
-        suite=spec.suite,
-        task=spec.task.name,
-        variant=spec.variant.name,
-        repeat=spec.repeat,
-        termination_reason=trajectory.termination_reason,
-        outcome=outcome(verdict),
-        iterations=trajectory.iterations,
-        attempts=trajectory.attempts,
-        model_calls=trajectory.model_calls,
-        tool_calls_made=trajectory.tool_calls_made,
-        tools_used=trajectory.tools_used,
-        validation_failures=len(trajectory.validation_failures),
-        confirmed=trajectory.confirmed,
-        usage=trajectory.usage,
-        cost_usd=cost_usd(trajectory.usage, spec.model.price),
-        duration_s=duration_s,
-        scores=scores,
-        error=trajectory.error,
-        response_models=trajectory.models,
-        mixed=len(trajectory.models) > 1,
-        served=session.served,
-        recorded=session.recorded,
-        tool_differences=len(tools.differences),
-        first_tool_difference=first_difference(tools.differences, session.redactor),
-        transcript_digest=transcript_digest(trajectory),
-        task_digest=spec.task.digest,
-        variant_digest=digest(variant),
-        cassette=cassette_file(spec).as_posix(),
-        trajectory=f"{TRAJECTORIES}/{spec.trial_id}.json",
-    )

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from harness.schema.loop_config import TerminationReason
+from harness.schema.presets import PresetName
 from harness.schema.record import Record
 from harness.schema.suite import Variant
 from harness.schema.suite_file import Name
@@ -99,6 +100,8 @@ class RunRecord(Record):
     tools: ToolsMode
     overrides: tuple[str, ...] = ()
     """The `--set` options, as given."""
+    preset: PresetName | None = None
+    """The `--preset` option, if given."""
     tasks: dict[str, str]
     """Task name -> digest."""
     variants: tuple[Variant, ...]

@@ -8,7 +8,10 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from harness.schema.loop_config import LoopConfig, TerminationReason
+from harness.schema.presets import PresetName
 from harness.schema.record import JsonObject, Record
+from harness.schema.trajectory import UsageTotal
+from harness.schema.scenario import Scenario
 
 
 class Price(Record):
@@ -21,13 +24,24 @@ class Price(Record):
     cache_write: float = Field(default=0, ge=0)
     cache_read: float = Field(default=0, ge=0)
 
+    def cost_usd(self, usage: UsageTotal) -> float:
+        """US dollars for the tokens that were reported."""
+        millionths = (
+            (usage.input or 0) * self.input
+            + (usage.output or 0) * self.output
+            + (usage.cache_write or 0) * self.cache_write
+            + (usage.cache_read or 0) * self.cache_read
+        )
+        return millionths / 1_000_000
+
 
 class ModelConfig(Record):
     """Which model answers, and how it samples."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
-    provider: Literal["anthropic", "openai", "ollama", "google"]
+    provider: Literal["anthropic", "openai", "ollama", "google", "scripted"]
+    """`scripted` is the model of scenarios alone."""
     name: str
     api: Literal["chat", "responses"] = "chat"
     """Which of OpenAI's interfaces; the other providers have one."""
@@ -66,15 +80,16 @@ class Skill(Record):
 
 
 class Task(Record):
-    """One problem with its verifier, loaded from a folder in Harbor's layout."""
+    """One problem with its verifier, loaded from a folder in Harbor's layout; or a scenario."""
 
     name: str
     folder: Path
     instruction: str
     """The user message, without canary lines."""
-    workdir: Path
-    """What a trial gets a fresh copy of, as /workspace."""
+    workdir: Path | None
+    """What a trial gets a fresh copy of, as /workspace; None for a scenario."""
     tests: Path
+    """What the verdict comes from: a folder, or a scenario's file."""
     solution: Path | None = None
     tools: tuple[str, ...] = ("shell", "read_file", "write_file", "list_dir")
     """Names of built-in tools the task offers, in this order."""
@@ -90,6 +105,8 @@ class Task(Record):
     """Of everything in the folder that a trial can depend on."""
     tests_digest: str
     """Of the verifier's files."""
+    scenario: Scenario | None = None
+    """What the model answers and what must come of it; None for a task that asks a model."""
 
 
 class Variant(Record):
@@ -98,7 +115,9 @@ class Variant(Record):
     name: str
     description: str = ""
     model: ModelConfig
+    preset: PresetName = "default"
     loop: LoopConfig
+    """All settings, those of the preset included."""
     skills: Literal["none", "curated"] = "none"
     """`curated` puts the task's own skills into the system prompt."""
     tasks: tuple[str, ...] = ("*",)
@@ -112,6 +131,8 @@ class Suite(Record):
     version: int
     description: str = ""
     folder: Path
+    file: Path
+    """What holds its settings: suite.toml, or for scenarios the folder or file itself."""
     repeats: int
     system: str
     """System prompt of every trial."""

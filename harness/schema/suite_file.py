@@ -7,11 +7,10 @@ from typing import Literal
 from pydantic import Field
 
 from harness.schema.loop_config import LoopConfig
+from harness.schema.names import Name as Name
+from harness.schema.presets import PresetName
 from harness.schema.record import JsonObject, Record
 from harness.schema.suite import ModelConfig
-
-Name = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-"""Names become file names and parts of trial ids."""
 
 
 class VariantFile(Record):
@@ -21,8 +20,10 @@ class VariantFile(Record):
     description: str = ""
     model: JsonObject = Field(default_factory=dict)
     """Keys of `[model]` that this variant overrides."""
+    preset: PresetName = "default"
+    """Settings that win over the suite's `[loop]`."""
     loop: LoopConfig = LoopConfig()
-    """Keys of `[loop]` that this variant overrides."""
+    """Keys of `[loop]` and of the preset that this variant overrides."""
     skills: Literal["none", "curated"] = "none"
     """`curated` puts each task's own skills into the system prompt."""
     tasks: tuple[str, ...] = Field(default=("*",), min_length=1)

@@ -1,0 +1,86 @@
+"""What a scenario expects: only the keys that are given are compared."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from harness.schema.loop_config import TerminationReason
+from harness.schema.record import Json, JsonObject, Record
+from harness.schema.trajectory import CallTag, EventKind
+
+
+class UsageExpected(Record):
+    """Tokens; only the keys given are compared."""
+
+    input: int | None = None
+    output: int | None = None
+    cache_write: int | None = None
+    cache_read: int | None = None
+    missing_calls: int = 0
+
+
+class ResultExpected(Record):
+    """One tool result."""
+
+    id: str
+    is_error: bool = False
+    contains: str = ""
+
+
+class TranscriptExpected(Record):
+    """The transcript that the run gives back."""
+
+    roles: tuple[Literal["user", "assistant"], ...] = ()
+    tool_results: tuple[ResultExpected, ...] = ()
+    """Of its last user turn, in order."""
+
+
+class RequestExpected(Record):
+    """What the provider was sent with one model call."""
+
+    roles: tuple[Literal["user", "assistant", "tool"], ...] = ()
+    tools: tuple[str, ...] = ()
+    """Names of the offered tools, in order."""
+    tool_results: tuple[ResultExpected, ...] = ()
+    """Of the last user turn, in order."""
+    contains: tuple[str, ...] = ()
+    last_user_contains: str = ""
+
+
+class Expected(Record):
+    """What must come of a scenario; only the keys given are compared."""
+
+    config_error: str | None = Field(default=None, min_length=1)
+    """Building the loop fails with a message that contains this; nothing else is compared."""
+    termination_reason: TerminationReason | None = None
+    signal: str | None = None
+    signal_data: Json = None
+    truncated: bool = False
+    wrapped_up: bool = False
+    output: Json = None
+    final_text: str = ""
+    confirmed: bool | None = None
+    output_seen: bool = False
+    iterations: int = 0
+    model_calls: int = 0
+    attempts: int = 0
+    tool_calls_made: int = 0
+    tools_used: tuple[str, ...] = ()
+    tools_executed: tuple[str, ...] = ()
+    usage: UsageExpected = UsageExpected()
+    usage_by_tag: dict[CallTag, UsageExpected] = Field(default_factory=dict)
+    error_contains: str = ""
+    callback_errors: int = 0
+    events: tuple[EventKind, ...] = ()
+    """These, in this order; others may stand between them."""
+    event_counts: dict[EventKind, int] = Field(default_factory=dict)
+    forbidden_events: tuple[EventKind, ...] = ()
+    terminal_events: int = 1
+    paused_before_call: int | None = None
+    """Number of the model call that a pause held back."""
+    tool_arguments: dict[str, tuple[JsonObject, ...]] = Field(default_factory=dict)
+    transcript: TranscriptExpected = TranscriptExpected()
+    requests: dict[int, RequestExpected] = Field(default_factory=dict)
+    """By model call, counted from 1."""
