@@ -17,7 +17,7 @@ from harness.protocols import OutputSpec, ReflectionHandler, Validator
 from harness.schema.json_schema import schema_problem
 from harness.schema.messages import ToolSpec
 from harness.schema.record import Json, JsonObject, Record
-from harness.schema.suite import Task
+from harness.schema.suite import OutputConfig, Task
 
 
 class _MinLength(Record):
@@ -41,25 +41,33 @@ def output_spec(task: Task) -> OutputSpec | None:
     where = f"{task.folder / 'task.toml'}: metadata.harness.output"
     if task.scenario is not None:
         where = f"{task.tests}: scenario {task.name!r}: output"
-    problem = schema_problem(task.output.schema_)
+    return declared_output(task.output, task.folder, where)
+
+
+def declared_output(output: OutputConfig, folder: Path, where: str) -> OutputSpec:
+    """An output declaration, ready to be checked.
+
+    Args:
+        output: What a file says.
+        folder: Holds the modules that it names, where they are not installed.
+        where: File and key, for errors.
+
+    Raises:
+        ConfigurationError: a schema, validator or handler that cannot be used.
+    """
+    problem = schema_problem(output.schema_)
     if problem is not None:
         raise ConfigurationError(f"{where}.schema: not a JSON Schema: {problem}")
     validators = tuple(
-        _validator(entry, task.folder, f"{where}.validators[{position}]")
-        for position, entry in enumerate(task.output.validators)
+        _validator(entry, folder, f"{where}.validators[{position}]")
+        for position, entry in enumerate(output.validators)
     )
-    handler = task.output.reflection_handler
+    handler = output.reflection_handler
     return OutputSpec(
-        tool=ToolSpec(
-            name=task.output.name,
-            description=task.output.description,
-            parameters=task.output.schema_,
-        ),
+        tool=ToolSpec(name=output.name, description=output.description, parameters=output.schema_),
         validators=validators,
         reflection_handler=(
-            None
-            if handler is None
-            else _handler(handler, task.folder, f"{where}.reflection_handler")
+            None if handler is None else _handler(handler, folder, f"{where}.reflection_handler")
         ),
     )
 
@@ -75,7 +83,7 @@ def _single(entry: JsonObject, kinds: Sequence[str], where: str) -> tuple[str, J
 
 def _validator(entry: str | JsonObject, folder: Path, where: str) -> Validator:
     if isinstance(entry, str):
-        return cast(Validator, _function(entry, folder, where))
+        return cast(Validator, load_function(entry, folder, where))
     name, settings = _single(entry, ("min_length", "equals"), where)
     table = settings if isinstance(settings, dict) else {}
     if name == "min_length":
@@ -107,7 +115,7 @@ def _equals(rule: _Equals) -> Validator:
 
 def _handler(entry: str | JsonObject, folder: Path, where: str) -> ReflectionHandler:
     if isinstance(entry, str):
-        return cast(ReflectionHandler, _function(entry, folder, where))
+        return cast(ReflectionHandler, load_function(entry, folder, where))
     name, text = _single(entry, ("returns", "raises", "rejects"), where)
     if not isinstance(text, str):
         raise ConfigurationError(f"{where}.{name} = {text!r}: must be text")
@@ -154,7 +162,12 @@ def _raising(error: Exception) -> ReflectionHandler:
     return fail
 
 
-def _function(reference: str, folder: Path, where: str) -> Callable[..., Any]:
+def load_function(reference: str, folder: Path, where: str) -> Callable[..., Any]:
+    """The function that `module:function` names, of a module in the folder or an installed one.
+
+    Raises:
+        ConfigurationError: there is none, or its module fails.
+    """
     module_name, _, function_name = reference.partition(":")
     if not module_name or not function_name:
         raise ConfigurationError(f"{where} = {reference!r}: must be written 'module:function'")

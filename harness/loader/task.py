@@ -24,12 +24,18 @@ _AGENT_SEES = ("task.toml", "instruction.md", "environment", "checks.py")
 
 
 class _FrontMatter(Record):
-    """What counts of a SKILL.md's head; other keys (license, allowed-tools) are ignored."""
+    """What counts of a SKILL.md's head; other keys are ignored.
+
+    `allowed-tools` is one of those: to the agents it is written for it names tools of theirs that
+    need no approval, while `allowed_tools` narrows ours.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
     name: str
     description: str
+    allowed_tools: tuple[str, ...] | None = None
+    disallowed_tools: tuple[str, ...] = ()
 
 
 def load_task(folder: Path) -> Task:
@@ -125,10 +131,25 @@ def _skills(folder: Path, ours: HarnessSection) -> tuple[Skill, ...]:
                 f" {root}; {known(found, name)}"
             )
     chosen = found if ours.skills is None else ours.skills
-    return tuple(_skill(root / name / "SKILL.md") for name in chosen)
+    paths = [root / name / "SKILL.md" for name in chosen]
+    skills = tuple(load_skill(path) for path in paths)
+    for skill, path in zip(skills, paths, strict=True):
+        for key in ("allowed_tools", "disallowed_tools"):
+            for name in getattr(skill, key) or ():
+                if name not in ours.tools:
+                    raise ConfigurationError(
+                        f"{path} (front matter): {key} = {name!r}: not a tool of the task;"
+                        f" {known(ours.tools, name)}"
+                    )
+    return skills
 
 
-def _skill(path: Path) -> Skill:
+def load_skill(path: Path) -> Skill:
+    """The skill in a SKILL.md.
+
+    Raises:
+        BadInputError: the file is missing, or without its front matter.
+    """
     text = read_text(path, purpose="the skill's advice")
     parts = text.split("---\n", 2)
     if len(parts) != 3 or parts[0].strip():
@@ -141,7 +162,13 @@ def _skill(path: Path) -> Skill:
     if not isinstance(head, dict):
         raise BadInputError(f"{path}: front matter needs the keys name and description")
     front = validated(_FrontMatter, head, where=f"{path} (front matter)")
-    return Skill(name=front.name, description=front.description, instructions=parts[2].strip())
+    return Skill(
+        name=front.name,
+        description=front.description,
+        instructions=parts[2].strip(),
+        allowed_tools=front.allowed_tools,
+        disallowed_tools=front.disallowed_tools,
+    )
 
 
 def _digest(folder: Path, parts: Iterable[str]) -> str:
