@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.loop.confirmation import Accept, Ask, Confirmation
+from harness.loop.endings import Ending
 from harness.loop.events import EventLog
-from harness.loop.tool_calls import Ending
 from harness.protocols import OutputSpec
 from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.trajectory import CallTag
@@ -27,13 +27,21 @@ class AskBack:
 class TextCompletion:
     """Judges the text-only turns of one run."""
 
-    def __init__(self, config: LoopConfig, output: OutputSpec | None, events: EventLog) -> None:
+    def __init__(
+        self,
+        config: LoopConfig,
+        output: OutputSpec | None,
+        events: EventLog,
+        *,
+        has_terminal_tools: bool,
+    ) -> None:
         self.config = config
         self.output = output
         self.events = events
         self.confirmation = Confirmation(config.confirm)
         self.nudges_in_row = 0
-        self.policy = config.text_only or ("nudge" if output else "accept")
+        expects_call = output is not None or has_terminal_tools
+        self.policy = config.text_only or ("nudge" if expects_call else "accept")
 
     def start_over(self) -> None:
         """A turn with calls, or a new attempt, ends a row of reminders and re-arms the question."""
@@ -55,6 +63,14 @@ class TextCompletion:
         if has_draft:
             return Ending(TerminationReason.NO_SUBMIT, "a draft was made but never submitted")
         return Ending(TerminationReason.NO_OUTPUT, "the model answered in text only")
+
+    def question_to_completion(self) -> str | None:
+        """What to answer a call that says the task is complete; None takes it."""
+        ask = self.confirmation.judge_completion()
+        if ask is None:
+            return None
+        self.events.emit("confirmation_asked", prompt=ask.text)
+        return ask.text
 
     def _ask_back(self, ask: Ask) -> AskBack:
         if not ask.is_question:

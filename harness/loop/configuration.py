@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from harness.errors import ConfigurationError
-from harness.loop.tool_calls import SUBMIT
-from harness.protocols import OutputSpec, ToolProvider
+from harness.loop.budget import BudgetMeter
+from harness.loop.handed_in import SUBMIT
+from harness.loop.setup import Setup
 from harness.schema.json_schema import schema_problem
-from harness.schema.loop_config import LoopConfig
+from harness.schema.loop_config import StopCondition
 from harness.schema.messages import ToolSpec
 
 
-def check_configuration(
-    config: LoopConfig, tools: ToolProvider | None, output: OutputSpec | None
-) -> None:
-    """Raise for settings that contradict each other or the tools.
+def check_configuration(setup: Setup) -> None:
+    """Raise for settings that contradict each other, the tools, or what else the loop was given.
 
     Raises:
         ConfigurationError: says what to add or to remove.
     """
-    if config.reflection and (output is None or output.reflection_handler is None):
+    helpers = setup.tools.specs() if setup.tools else ()
+    names = [spec.name for spec in helpers]
+    _check_reflection(setup)
+    _check_tools(setup, helpers)
+    _check_names("terminal tool", setup.terminal_tools, names, "add it to the tools")
+    _check_tool_choice(setup, names)
+    _check_limits(setup)
+    _check_stop_conditions(setup, names)
+    skills = [skill.name for skill in setup.skills]
+    _check_names("active skill", setup.active_skills, skills, "add it to the skills")
+
+
+def _check_reflection(setup: Setup) -> None:
+    output = setup.output
+    if setup.config.reflection and (output is None or output.reflection_handler is None):
         raise ConfigurationError(
             "loop.reflection = true needs an output with a reflection handler: declare "
             "`output.reflection_handler`, or set loop.reflection = false"
         )
-    offered = [*(tools.specs() if tools else ()), *([output.tool] if output else ())]
-    if config.reflection:
+
+
+def _check_tools(setup: Setup, helpers: Collection[ToolSpec]) -> None:
+    offered = [*helpers, *([setup.output.tool] if setup.output else ())]
+    if setup.config.reflection:
         offered.append(SUBMIT)
     names = [spec.name for spec in offered]
     for spec in offered:
@@ -33,12 +51,51 @@ def check_configuration(
                 f"two tools are called {spec.name!r}: rename one of them; "
                 "an output is renamed with `output.name`"
             )
-        _check_schema(spec)
+        problem = schema_problem(spec.parameters)
+        if problem is not None:
+            raise ConfigurationError(
+                f"tool {spec.name!r}: its parameters are no JSON Schema: {problem}; "
+                "correct the schema"
+            )
 
 
-def _check_schema(spec: ToolSpec) -> None:
-    problem = schema_problem(spec.parameters)
-    if problem is not None:
+def _check_names(what: str, wanted: Collection[str], known: list[str], remedy: str) -> None:
+    for name in wanted:
+        if name not in known:
+            there = ", ".join(known) or "there are none"
+            raise ConfigurationError(f"{what} {name!r} is not declared: {remedy} ({there})")
+
+
+def _check_tool_choice(setup: Setup, names: list[str]) -> None:
+    choice = setup.config.tool_choice
+    offered = [*names, *([setup.output.tool.name] if setup.output else ())]
+    if choice == "auto":
+        return
+    if not offered:
         raise ConfigurationError(
-            f"tool {spec.name!r}: its parameters are no JSON Schema: {problem}; correct the schema"
+            f"loop.tool_choice = {choice!r} needs a tool: add tools or an output, "
+            "or set loop.tool_choice = 'auto'"
         )
+    if choice != "required":
+        _check_names("loop.tool_choice:", [choice], offered, "name a tool, `auto` or `required`")
+
+
+def _check_limits(setup: Setup) -> None:
+    config = setup.config
+    BudgetMeter(config.budget, setup.price)  # refuses a limit of money without a price
+    is_asked = config.on_limit == "callback" or config.hard_limit is not None
+    if setup.on_iteration_limit is not None and not is_asked:
+        raise ConfigurationError(
+            "on_iteration_limit would never be called: set loop.on_limit = 'callback', "
+            "or loop.hard_limit"
+        )
+
+
+def _check_stop_conditions(setup: Setup, names: list[str]) -> None:
+    for condition in setup.config.stop_when:
+        if not isinstance(condition, StopCondition):
+            known = list(setup.stop_conditions)
+            _check_names("loop.stop_when:", [condition], known, "give it in `stop_conditions`")
+        elif condition.tool_called is not None:
+            called = [condition.tool_called]
+            _check_names("loop.stop_when.tool_called:", called, names, "add it to the tools")

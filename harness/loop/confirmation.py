@@ -16,6 +16,10 @@ SECOND_TEXT_PROMPT = (
     "Is the task complete, and did you check the result? If anything is missing, go on with the "
     "tools. If it is complete, give your final answer again."
 )
+COMPLETION_PROMPT = (
+    "Are you sure that the task is complete? It will be checked as it is now, and nothing can be "
+    "changed afterwards. If you are sure, say once more that it is complete."
+)
 GO_ON = "Continue."
 
 _WORD = re.compile(r"\s*(completed|continue)\b\s*:?\s*(.*)\Z", re.IGNORECASE | re.DOTALL)
@@ -59,6 +63,13 @@ class Confirmation:
             if decision is not None:
                 return decision
         return self._ask(text)
+
+    def judge_completion(self) -> Ask | None:
+        """The question to a call that says the task is complete, or None the second time."""
+        if not self.config.enabled or self.pending:
+            return None
+        self.pending = True
+        return Ask(self.config.prompt or COMPLETION_PROMPT, is_question=True)
 
     def _judge_answer(self, text: str) -> Accept | Ask | None:
         if self.config.mode == "second_text":

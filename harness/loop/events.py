@@ -12,25 +12,56 @@ from harness.schema.trajectory import Event, EventKind
 class EventLog:
     """Numbers and dates events, keeps them, and isolates observers that raise."""
 
-    def __init__(self, observers: Sequence[Observer], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        observers: Sequence[Observer],
+        clock: Callable[[], float],
+        *,
+        run_id: str = "",
+        elapsed_s: float = 0,
+    ) -> None:
+        """Begin a log.
+
+        Args:
+            observers: See every event.
+            clock: Seconds; only differences count.
+            run_id: Carried by each event.
+            elapsed_s: Seconds the run took before, when it is one that was suspended.
+        """
         self.observers = tuple(observers)
         self.events: list[Event] = []
         self.callback_errors: list[str] = []
         self.iteration = 0
+        self.run_id = run_id
         self.clock = clock
-        self.started = clock()
+        self.started = clock() - elapsed_s
 
     @property
     def elapsed_s(self) -> float:
         """Seconds since the run began."""
         return self.clock() - self.started
 
-    def emit(self, kind: EventKind, **data: Json) -> None:
-        """Record an event and show it to every observer."""
-        event = Event(kind=kind, iteration=self.iteration, at_s=round(self.elapsed_s, 6), data=data)
-        self.events.append(event)
+    def emit(self, kind: EventKind, /, *, payload: object = None, **data: Json) -> None:
+        """Record an event and show it to every observer, with the live object it is about.
+
+        Of the deltas of a streamed answer only the first is kept, for its time: the answer
+        itself holds them all.
+        """
+        event = Event(
+            kind=kind,
+            iteration=self.iteration,
+            at_s=round(self.elapsed_s, 6),
+            data=data,
+            run_id=self.run_id,
+        )
+        if kind != "model_delta" or self.events[-1].kind != "model_delta":
+            self.events.append(event)
+        if self.observers:
+            self._show(event.model_copy(update={"payload": payload}))
+
+    def _show(self, event: Event) -> None:
         for observer in self.observers:
             try:
                 observer(event)
             except Exception as error:  # noqa: BLE001 - an observer never breaks a run
-                self.callback_errors.append(f"{kind}: {type(error).__name__}: {error}")
+                self.callback_errors.append(f"{event.kind}: {type(error).__name__}: {error}")

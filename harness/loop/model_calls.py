@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import json
+import logging
+from dataclasses import replace
+
 from harness.errors import ContextExceededError, InfrastructureError, ReplayMissError
+from harness.loop.endings import Ending
 from harness.loop.events import EventLog
-from harness.loop.tool_calls import Ending
+from harness.loop.tracing import trace_model_call
 from harness.loop.usage import UsageMeter
-from harness.protocols import ModelRequest, Provider
-from harness.schema.loop_config import TerminationReason
+from harness.protocols import ModelDelta, ModelRequest, Provider, Redact
+from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.messages import ModelTurn
-from harness.schema.trajectory import CallTag
+from harness.schema.record import Json, JsonObject
+from harness.schema.trajectory import CallTag, SuspendedRun
+
+_LOG = logging.getLogger("harness.llm")
+"""Where `debug_llm` writes."""
 
 
 class ModelCaller:
     """Makes the model calls of one run; every one is counted and charged, of whatever kind."""
 
-    def __init__(self, provider: Provider, events: EventLog, llm_error_threshold: int) -> None:
+    def __init__(
+        self,
+        provider: Provider,
+        config: LoopConfig,
+        *,
+        events: EventLog,
+        redact: Redact,
+    ) -> None:
         self.provider = provider
+        self.config = config
         self.events = events
-        self.llm_error_threshold = llm_error_threshold
+        self.redact = redact
         self.usage = UsageMeter()
         self.made = 0
         self.failed = 0
@@ -28,9 +45,14 @@ class ModelCaller:
     def call(self, request: ModelRequest, tag: CallTag) -> ModelTurn | Ending | None:
         """The model's turn, an ending, or None after a failure that may be tried again."""
         self.made += 1
-        self.events.emit("model_request", tag=tag, tools=[tool.name for tool in request.tools])
+        names: list[Json] = [tool.name for tool in request.offered]
+        self.events.emit("model_request", payload=request, tag=tag, tools=names)
+        if self.config.debug_llm:
+            request = self._logged(request, tag)
         try:
-            turn = self.provider.complete(request)
+            with trace_model_call(request, tag) as span:
+                turn = self.provider.complete(request, self._show if self.config.stream else None)
+                span.set_turn(turn)
         except Exception as error:  # noqa: BLE001 - a run has a result for every ending
             return self._failed(error)
         self.failed_in_row = 0
@@ -38,14 +60,34 @@ class ModelCaller:
         if turn.model and turn.model not in self.models:
             self.models.append(turn.model)
         usage = turn.usage.model_dump() if turn.usage else None
-        self.events.emit("model_response", tag=tag, stop=turn.stop.value, usage=usage)
+        self.events.emit("model_response", payload=turn, tag=tag, stop=turn.stop.value, usage=usage)
         return turn
+
+    def take_over(self, state: SuspendedRun) -> None:
+        """Start from the counts of a suspended run."""
+        self.made, self.failed = state.model_calls, state.failed_calls
+        self.usage.total, self.usage.by_tag = state.usage, dict(state.usage_by_tag)
+
+    def _show(self, delta: ModelDelta) -> None:
+        self.events.emit("model_delta", payload=delta, kind=delta.kind, text=delta.text)
+
+    def _logged(self, request: ModelRequest, tag: CallTag) -> ModelRequest:
+        """The request, and its vendor's form once it is known, in the log without secrets."""
+        number = self.made
+
+        def write(what: str, value: JsonObject) -> None:
+            text = json.dumps(self.redact(value), ensure_ascii=False)
+            _LOG.info("model call %d (%s) %s: %s", number, tag, what, text)
+
+        messages: list[Json] = [message.model_dump(mode="json") for message in request.messages]
+        write("messages", {"system": request.system, "messages": messages})
+        return replace(request, on_wire=lambda body: write("vendor request", body))
 
     def _failed(self, error: Exception) -> Ending | None:
         self.failed += 1
         self.failed_in_row += 1
         text = str(error) or type(error).__name__
-        self.events.emit("model_error", error=text, type=type(error).__name__)
+        self.events.emit("model_error", payload=error, error=text, type=type(error).__name__)
         match error:
             case ReplayMissError():
                 return Ending(TerminationReason.REPLAY_MISS, text)
@@ -53,6 +95,6 @@ class ModelCaller:
                 return Ending(TerminationReason.INFRASTRUCTURE_ERROR, text)
             case ContextExceededError():
                 return Ending(TerminationReason.CONTEXT_EXCEEDED, text)
-        if self.failed_in_row >= self.llm_error_threshold:
+        if self.failed_in_row >= self.config.llm_error_threshold:
             return Ending(TerminationReason.MODEL_ERROR, text)
         return None

@@ -2,188 +2,245 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from harness.errors import InfrastructureError, ReplayMissError
-from harness.loop.budget import blocks_tool_call
+from harness.loop.answered_turn import AnsweredTurn
+from harness.loop.audit import AuditLog
+from harness.loop.control import Control
+from harness.loop.endings import Ending
 from harness.loop.events import EventLog
+from harness.loop.guards import CallInHand, Guards, Refusal
+from harness.loop.handed_in import HandedIn
+from harness.loop.parallel import run_together
+from harness.loop.tracing import trace_tool_call
 from harness.loop.written_json import read_json
-from harness.protocols import OutputSpec, ToolInvocation, ToolOutcome, ToolProvider
-from harness.schema.json_schema import schema_violation
-from harness.schema.loop_config import SUBMIT_TOOL, LoopConfig, TerminationReason
-from harness.schema.messages import ToolCall, ToolResult, ToolSpec
-from harness.schema.record import Json, JsonObject, storable
+from harness.protocols import ToolInvocation, ToolOutcome, ToolProvider
+from harness.schema.loop_config import LoopConfig, TerminationReason
+from harness.schema.messages import ToolCall, ToolSpec
+from harness.schema.signals import Blocked, Signal, Suspend
 
-SUBMIT = ToolSpec(
-    name=SUBMIT_TOOL,
-    description="Submit your last draft as the final result.",
-    parameters={"type": "object", "properties": {}},
-)
+TERMINAL_COMPLETE = "TERMINAL_COMPLETE"
+"""Signal of a terminal tool that gives none of its own."""
+
+BreakOff = ReplayMissError | InfrastructureError
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """Why a run is over."""
+class Ran:
+    """A call whose tool was invoked, and what came of it."""
 
-    reason: TerminationReason
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """An output the model handed in; any JSON value counts, empty ones too."""
-
-    value: Json
-
-
-@dataclass(slots=True)
-class AnsweredTurn:
-    """The answers to one turn's calls, and what they decided."""
-
-    results: list[ToolResult] = field(default_factory=list)
-    ending: Ending | None = None
-    draft: Draft | None = None
-    submitted: bool = False
-    handed_in: list[int] = field(default_factory=list)
-    """Positions of output and submit calls, whose results a failed validation replaces."""
-
-    def reject(self, text: str) -> None:
-        """Make a text the error result of what was handed in."""
-        for position in self.handed_in:
-            self.results[position] = self.results[position].model_copy(
-                update={"content": text, "is_error": True}
-            )
+    in_hand: CallInHand
+    outcome: ToolOutcome | BreakOff
 
 
 class ToolCallAnswerer:
-    """Checks and runs calls: cap, arguments, schema, budget, then the tool."""
+    """Lets calls through the guards, runs them, and turns what came of them into results."""
 
     def __init__(
         self,
-        tools: ToolProvider | None,
-        output: OutputSpec | None,
+        *,
         config: LoopConfig,
+        tools: ToolProvider | None,
+        terminal_tools: Collection[str],
+        handed_in: HandedIn,
+        guards: Guards,
+        control: Control,
         events: EventLog,
+        audit: AuditLog,
     ) -> None:
-        self.tools = tools
-        self.output = output
         self.config = config
+        self.tools = tools
+        self.terminal_tools = terminal_tools
+        self.handed_in = handed_in
+        self.guards = guards
+        self.control = control
         self.events = events
+        self.audit = audit
         self.executed: list[str] = []
         self.failed_in_row = 0
-        self.cancelled: str | None = None
 
-    def offered(self) -> tuple[ToolSpec, ...]:
-        """What the next model call is offered: helpers, then output, then submit."""
-        helpers = self.tools.specs() if self.tools else ()
-        if self.output is None:
-            return helpers
-        closing = (self.output.tool, SUBMIT) if self.config.reflection else (self.output.tool,)
-        return (*helpers, *closing)
-
-    def answer(self, calls: Sequence[ToolCall]) -> AnsweredTurn:
+    def answer(self, calls: Sequence[ToolCall], offered: Sequence[ToolSpec]) -> AnsweredTurn:
         """Answer all calls of a turn in order; a call that ends the run stops the later ones."""
-        turn = AnsweredTurn()
-        specs = {spec.name: spec for spec in self.offered()}
-        for position, call in enumerate(calls):
+        turn = AnsweredTurn(calls)
+        self.guards.offered = {spec.name: spec for spec in offered}
+        for call in calls:
             self.events.emit("tool_detected", id=call.id, name=call.name, arguments=call.arguments)
-            if self.cancelled is not None and turn.ending is None:
-                turn.ending = Ending(TerminationReason.CANCELLED, self.cancelled or None)
+        for batch in self._batches(calls):
+            if self.control.cancelled is not None:
+                turn.ending = Ending(TerminationReason.CANCELLED, self.control.cancelled or None)
             if turn.ending is not None:
-                result = _error(call, f"Not run: the run ended ({turn.ending.reason}).")
-            else:
-                result = self._answer_one(call, position, specs.get(call.name), turn)
-            turn.results.append(result)
+                break
+            self._answer_batch(batch, turn)
+        why = turn.ending.reason if turn.ending else "with another call of this turn"
+        turn.fill(f"Not run: the run ended ({why}).")
         return turn
 
-    def _answer_one(
-        self, call: ToolCall, position: int, spec: ToolSpec | None, turn: AnsweredTurn
-    ) -> ToolResult:
-        cap = self.config.max_tool_calls_per_turn
-        if cap is not None and position >= cap:
-            return _error(call, f"Not run: at most {cap} tool calls per turn are allowed.")
-        if spec is None:
-            offered = ", ".join(known.name for known in self.offered()) or "none"
-            return self._failed(call, turn, f"Unknown tool {call.name!r}. Tools: {offered}.")
-        arguments = _parse(call.arguments)
-        if isinstance(arguments, str):
-            return self._failed(call, turn, f"Malformed arguments: {arguments}")
-        if self.output is not None and spec is self.output.tool:
-            return self._take_draft(call, arguments, position, turn)
-        if spec is SUBMIT:
-            turn.submitted = True
-            turn.handed_in.append(position)
-            return ToolResult(call_id=call.id, name=call.name, content="Submitted.")
-        violation = schema_violation(arguments, spec.parameters)
-        if violation is not None:
-            return self._failed(call, turn, f"Arguments do not fit the tool's schema: {violation}")
-        blocked = blocks_tool_call(self.config.budget, len(self.executed))
-        if blocked is not None:
-            turn.ending = Ending(TerminationReason.BUDGET_EXCEEDED, blocked)
-            return _error(call, f"Not run: {blocked}.")
-        return self._run(call, arguments, position, turn)
+    def _batches(self, calls: Sequence[ToolCall]) -> Iterator[list[CallInHand]]:
+        """The calls that are to be answered, in order; those of a batch run at the same time."""
+        batch: list[CallInHand] = []
+        left_out = self._left_out(calls)
+        for position, call in enumerate(calls):
+            if position in left_out:
+                continue
+            alone = self._runs_alone(call)
+            if batch and (alone or len(batch) == self.config.parallel_tools):
+                yield batch
+                batch = []
+            batch.append(CallInHand(call, position))
+            if alone:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
 
-    def _take_draft(
-        self, call: ToolCall, arguments: JsonObject, position: int, turn: AnsweredTurn
-    ) -> ToolResult:
-        if turn.draft is None or self.config.multi_output == "last":
-            turn.draft = Draft(arguments)
-        turn.handed_in.append(position)
-        if not self.config.reflection:
-            return ToolResult(call_id=call.id, name=call.name, content="Accepted.")
-        self.events.emit("tool_started", id=call.id, name=call.name)
-        assert self.output is not None
-        assert self.output.reflection_handler is not None
-        try:
-            preview = self.output.reflection_handler(copy.deepcopy(arguments))
-            if not isinstance(preview, str):
-                found = type(preview).__name__
-                raise TypeError(f"the reflection handler must return text, not {found}")
-        except Exception as error:  # noqa: BLE001 - the model sees what its draft did
-            why = storable(str(error))
-            self.events.emit("tool_failed", id=call.id, name=call.name, error=why)
-            return _error(call, f"The draft could not be shown: {why}")
-        self.events.emit("tool_completed", id=call.id, name=call.name)
-        self.failed_in_row = 0
-        return ToolResult(call_id=call.id, name=call.name, content=storable(preview))
+    def _runs_alone(self, call: ToolCall) -> bool:
+        if self.tools is None or call.name not in self.guards.offered:
+            return True
+        return self.handed_in.takes(call.name) or self.tools.is_sequential(call.name)
 
-    def _run(
-        self, call: ToolCall, arguments: JsonObject, position: int, turn: AnsweredTurn
-    ) -> ToolResult:
-        assert self.tools is not None
-        self.executed.append(call.name)
-        self.events.emit("tool_started", id=call.id, name=call.name)
-        invocation = ToolInvocation(
-            call_id=call.id,
-            name=call.name,
-            arguments=arguments,
-            position=position,
+    def _left_out(self, calls: Sequence[ToolCall]) -> Collection[int]:
+        """Positions of the calls that are not run because a sibling closes the run."""
+        strategy = self.config.end_strategy
+        closing = [at for at, call in enumerate(calls) if self._closes(call.name)]
+        if strategy == "exhaustive" or not closing:
+            return ()
+        first = closing[0] if strategy == "graceful" else 0
+        return {at for at in range(first, len(calls)) if at not in closing}
+
+    def _closes(self, name: str) -> bool:
+        return name in self.terminal_tools or self.handed_in.closes(name)
+
+    def _answer_batch(self, batch: Sequence[CallInHand], turn: AnsweredTurn) -> None:
+        if len(batch) == 1 and self._take(batch[0], turn):
+            return
+        refused: dict[int, Refusal] = {}
+        admitted = []
+        for in_hand in batch:
+            refusal = self.guards.refusal(in_hand)
+            if refusal is not None:
+                refused[in_hand.position] = refusal
+                if self._ends_the_run(refusal):
+                    break
+            elif in_hand.supplied is None:
+                admitted.append(in_hand)
+        ran = dict(
+            zip((call.position for call in admitted), self._run(admitted, turn), strict=True)
+        )
+        for in_hand in batch:
+            if in_hand.position in ran:
+                self._settle(ran[in_hand.position], turn)
+            elif in_hand.position in refused and turn.ending is None:
+                self._refuse(in_hand, refused[in_hand.position], turn)
+            elif in_hand.supplied is not None and turn.ending is None:
+                self._supply(in_hand, turn)
+
+    def _take(self, in_hand: CallInHand, turn: AnsweredTurn) -> bool:
+        """Take an output, submit or completion call; says whether it was one."""
+        if not self.handed_in.takes(in_hand.call.name):
+            return False
+        refusal = self.guards.refusal_to_take(in_hand)
+        if refusal is not None:
+            self._refuse(in_hand, refusal, turn)
+        elif self.handed_in.take(in_hand, turn):
+            self.failed_in_row = 0
+        return True
+
+    def _run(self, admitted: Sequence[CallInHand], turn: AnsweredTurn) -> list[Ran]:
+        for in_hand in admitted:
+            name = in_hand.call.name
+            self.executed.append(name)
+            turn.executed.append(name)
+            invocation = self._invocation(in_hand)
+            self.events.emit("tool_started", payload=invocation, id=in_hand.call.id, name=name)
+        return run_together(self._invoke, admitted)
+
+    def _invocation(self, in_hand: CallInHand) -> ToolInvocation:
+        return ToolInvocation(
+            call_id=in_hand.call.id,
+            name=in_hand.call.name,
+            arguments=in_hand.arguments,
+            position=in_hand.position,
             timeout_s=self.config.tool_timeout_s,
         )
-        try:
-            outcome = self.tools.invoke(invocation)
-        except (ReplayMissError, InfrastructureError) as error:
-            return self._broke_off(call, turn, error)
-        if outcome.status == "timed_out":
-            self.events.emit("tool_timed_out", id=call.id, name=call.name)
-        if outcome.status != "ok" or self._says_failed(outcome):
-            if outcome.status != "timed_out":
-                self.events.emit("tool_failed", id=call.id, name=call.name, error=outcome.content)
-            return self._failed(call, turn, outcome.content)
-        self.events.emit("tool_completed", id=call.id, name=call.name)
-        self.failed_in_row = 0
-        return ToolResult(call_id=call.id, name=call.name, content=outcome.content)
 
-    def _broke_off(
-        self, call: ToolCall, turn: AnsweredTurn, error: ReplayMissError | InfrastructureError
-    ) -> ToolResult:
+    def _invoke(self, in_hand: CallInHand) -> Ran:
+        assert self.tools is not None
+        invocation = self._invocation(in_hand)
+        try:
+            with trace_tool_call(invocation) as span:
+                outcome = self.tools.invoke(invocation)
+                span.set_outcome(outcome)
+        except (ReplayMissError, InfrastructureError) as error:
+            return Ran(in_hand, error)
+        return Ran(in_hand, outcome)
+
+    def _settle(self, ran: Ran, turn: AnsweredTurn) -> None:
+        """Turn what came of an invocation into its result, in call order."""
+        call, outcome = ran.in_hand.call, ran.outcome
+        if isinstance(outcome, BreakOff):
+            self._broke_off(ran.in_hand, outcome, turn)
+            return
+        failed = outcome.status != "ok" or self._says_failed(outcome)
+        self.guards.breaker.record(
+            call.name, ran.in_hand.arguments, outcome.content if failed else None
+        )
+        seen = self.guards.hooks.after_tool(self.guards.pending(ran.in_hand), outcome)
+        if seen is not outcome:
+            failed = seen.status != "ok"
+        self._tell(ran.in_hand, seen, failed=failed)
+        self._heed(call.name, seen, turn, failed=failed)
+        if failed:
+            self._failed(ran.in_hand, seen.content, turn)
+        else:
+            self.failed_in_row = 0
+            turn.put(ran.in_hand.position, seen.content)
+
+    def _tell(self, in_hand: CallInHand, outcome: ToolOutcome, *, failed: bool) -> None:
+        call = in_hand.call
+        if outcome.status == "timed_out":
+            self.events.emit("tool_timed_out", payload=outcome, id=call.id, name=call.name)
+        elif failed:
+            self.events.emit(
+                "tool_failed", payload=outcome, id=call.id, name=call.name, error=outcome.content
+            )
+        else:
+            self.events.emit("tool_completed", payload=outcome, id=call.id, name=call.name)
+        self.audit.executed(
+            iteration=self.events.iteration,
+            tool=call.name,
+            arguments=in_hand.arguments,
+            verdict=in_hand.verdict,
+            error=outcome.content if failed else None,
+            duration_s=outcome.duration_s,
+        )
+
+    def _heed(self, name: str, outcome: ToolOutcome, turn: AnsweredTurn, *, failed: bool) -> None:
+        """Note what the tool asks of the run besides its result."""
+        match outcome.asks:
+            case Suspend():
+                turn.suspend = turn.suspend or outcome.asks
+            case Blocked(reason=reason):
+                turn.ending = turn.ending or Ending(TerminationReason.BLOCKED, reason)
+            case Signal() if not failed:
+                turn.signals.append(outcome.asks)
+            case None if name in self.terminal_tools and not failed:
+                turn.signals.append(Signal(name=TERMINAL_COMPLETE, data=outcome.content))
+
+    def _supply(self, in_hand: CallInHand, turn: AnsweredTurn) -> None:
+        assert in_hand.supplied is not None
+        turn.put(in_hand.position, in_hand.supplied)
+        if in_hand.call.name in self.terminal_tools:
+            turn.signals.append(Signal(name=TERMINAL_COMPLETE, data=in_hand.supplied))
+
+    def _broke_off(self, in_hand: CallInHand, error: BreakOff, turn: AnsweredTurn) -> None:
+        call = in_hand.call
         self.events.emit("tool_failed", id=call.id, name=call.name, error=str(error))
         missed = isinstance(error, ReplayMissError)
         reason = TerminationReason.REPLAY_MISS if missed else TerminationReason.INFRASTRUCTURE_ERROR
-        turn.ending = Ending(reason, str(error))
-        return _error(call, "Not run: the run broke off.")
+        turn.ending = turn.ending or Ending(reason, str(error))
+        turn.put(in_hand.position, "Not run: the run broke off.", is_error=True)
 
     def _says_failed(self, outcome: ToolOutcome) -> bool:
         if not self.config.semantic_failures:
@@ -194,33 +251,41 @@ class ToolCallAnswerer:
             return False
         return isinstance(parsed, dict) and parsed.get("success") is False
 
-    def _failed(self, call: ToolCall, turn: AnsweredTurn, text: str) -> ToolResult:
+    def _ends_the_run(self, refusal: Refusal) -> bool:
+        if refusal.kind == "denied":
+            return self.config.on_denied == "stop"
+        return refusal.kind in ("over_budget", "blocked")
+
+    def _refuse(self, in_hand: CallInHand, refusal: Refusal, turn: AnsweredTurn) -> None:
+        position, text = in_hand.position, refusal.text
+        if refusal.kind == "failed":
+            self._failed(in_hand, text, turn)
+            return
+        if refusal.kind in ("denied", "blocked"):
+            call = in_hand.call
+            self.events.emit("tool_denied", id=call.id, name=call.name, reason=text)
+            turn.put(position, f"Denied: {text}.", is_error=True)
+        else:
+            turn.put(position, f"Not run: {text}.", is_error=True)
+        if self._ends_the_run(refusal):
+            turn.ending = Ending(_ENDINGS[refusal.kind], text)
+
+    def _failed(self, in_hand: CallInHand, text: str, turn: AnsweredTurn) -> None:
         """A failed call: counted, and the run's end where the settings say so."""
+        turn.put(in_hand.position, text, is_error=True)
         self.failed_in_row += 1
-        threshold = self.config.error_threshold
+        name, threshold = in_hand.call.name, self.config.error_threshold
+        if turn.ending is not None:
+            return
         if self.config.tool_error == "fail":
-            turn.ending = Ending(TerminationReason.TOOL_ERROR, f"{call.name}: {text}")
+            turn.ending = Ending(TerminationReason.TOOL_ERROR, f"{name}: {text}")
         elif threshold and self.failed_in_row >= threshold:
-            why = f"{threshold} failed tool calls in a row; the last: {call.name}: {text}"
+            why = f"{threshold} failed tool calls in a row; the last: {name}: {text}"
             turn.ending = Ending(TerminationReason.ERROR, why)
-        return _error(call, text)
 
 
-def not_run(calls: Sequence[ToolCall], why: str) -> list[ToolResult]:
-    """The answers to calls that the run's end kept from running."""
-    return [_error(call, f"Not run: {why}.") for call in calls]
-
-
-def _error(call: ToolCall, text: str) -> ToolResult:
-    return ToolResult(call_id=call.id, name=call.name, content=text, is_error=True)
-
-
-def _parse(arguments: str) -> JsonObject | str:
-    """The arguments object, or what is wrong with the text."""
-    try:
-        parsed = read_json(arguments) if arguments.strip() else {}
-    except ValueError as error:
-        return f"not valid JSON, which takes plain values only ({error})"
-    if not isinstance(parsed, dict):
-        return f"an object is needed, not {type(parsed).__name__}"
-    return parsed
+_ENDINGS = {
+    "over_budget": TerminationReason.BUDGET_EXCEEDED,
+    "denied": TerminationReason.DENIED,
+    "blocked": TerminationReason.BLOCKED,
+}

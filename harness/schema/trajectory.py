@@ -52,7 +52,7 @@ class Event(Record):
     at_s: float
     """Seconds since the run began."""
     data: JsonObject = Field(default_factory=dict)
-    """Facts about it; `model_delta` has `kind` and `text`, and is shown but not kept."""
+    """Facts about it; of the `model_delta`s of an answer only the first is kept."""
     run_id: str = ""
     payload: Any = Field(default=None, exclude=True, repr=False)
     """The live object it is about, for observers; never written to a file.
@@ -93,6 +93,9 @@ class SuspendedRun(Record):
     usage: UsageTotal
     usage_by_tag: dict[CallTag, UsageTotal]
     validation_failures: tuple[str, ...] = ()
+    has_draft: bool = False
+    draft: Json = None
+    """Output handed in for reflection and not submitted yet."""
     elapsed_s: float
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.loop.engine import Loop
 from harness.protocols import (
+    Effect,
     Observer,
     OutputSpec,
     ReflectionHandler,
@@ -38,10 +39,18 @@ class FunctionTool:
         name: str,
         function: Callable[[JsonObject], Json | ToolOutcome],
         parameters: JsonObject | None = None,
+        *,
+        sequential: bool = False,
+        effects: Sequence[Effect] | None = (),
     ) -> None:
+        self.sequential = sequential
+        self.declared = effects
         self.spec = ToolSpec(name=name, description="", parameters=parameters or {})
         self.settings: JsonObject = {}
         self.function = function
+
+    def effects(self, arguments: JsonObject) -> Sequence[Effect] | None:
+        return self.declared
 
     def call(self, arguments: JsonObject, timeout_s: float) -> Json | ToolOutcome:
         return self.function(arguments)
@@ -93,11 +102,15 @@ def make(
     turns: Iterable[ModelTurn | Exception],
     *,
     tools: Sequence[Tool] | ToolProvider = (),
+    setup: Mapping[str, Any] = {},
     output: OutputSpec | None = None,
     observers: Sequence[Observer] = (),
     **settings: Any,
 ) -> tuple[Loop, Scripted]:
-    """A loop on a script; settings are the keys of a loop configuration."""
+    """A loop on a script.
+
+    `setup` is what else a loop takes, and settings are the keys of a loop configuration.
+    """
     provider = Scripted(turns)
     loop = Loop(
         provider,
@@ -106,6 +119,7 @@ def make(
         output=output,
         config=LoopConfig.model_validate(settings),
         observers=observers,
+        **setup,
     )
     return loop, provider
 

@@ -201,13 +201,15 @@ def test_events_come_in_the_order_in_which_things_happen() -> None:
         reflection=True,
     )
     asking = ["iteration_started", "model_request", "model_response"]
-    tool = ["tool_detected", "tool_started", "tool_completed"]
+    ran = ["tool_started", "tool_completed"]
     assert kinds(trajectory) == [
         "run_started",
         "attempt_started",
         *asking,
-        *tool,
-        *tool,
+        "tool_detected",
+        "tool_detected",
+        *ran,
+        *ran,
         "iteration_completed",
         *asking,
         "tool_detected",
@@ -220,8 +222,9 @@ def test_events_come_in_the_order_in_which_things_happen() -> None:
         "nudged",
         "iteration_completed",
         *asking,
-        *tool,
         "tool_detected",
+        "tool_detected",
+        *ran,
         "iteration_completed",
         "validation_started",
         "validation_passed",
@@ -244,7 +247,7 @@ def test_observers_see_the_very_events_of_the_log_and_break_nothing() -> None:
 
     trajectory, _ = run([look(), look(), DONE], tools=LOOKS, observers=[raising, seen.append])
     assert trajectory.termination_reason is Reason.COMPLETED
-    assert tuple(seen) == trajectory.events
+    assert tuple(event.model_copy(update={"payload": None}) for event in seen) == trajectory.events
     assert trajectory.callback_errors == ("tool_started: ValueError: observer down",) * 2
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -19,10 +19,11 @@ from harness.errors import (
     RunFailedError,
     SandboxError,
 )
-from harness.protocols import ToolInvocation, ToolOutcome
+from harness.protocols import Effect, ToolInvocation, ToolOutcome
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
 from harness.schema.messages import StopReason, ToolSpec, Usage
+from harness.schema.record import JsonObject
 from harness.tools.registry import Registry
 from tests.loop.support import (
     answered,
@@ -57,6 +58,12 @@ class Broken:
 
     def identity(self, name: str) -> str:
         return self.inner.identity(name)
+
+    def is_sequential(self, name: str) -> bool:
+        return self.inner.is_sequential(name)
+
+    def effects(self, name: str, arguments: JsonObject) -> Sequence[Effect] | None:
+        return self.inner.effects(name, arguments)
 
     def invoke(self, invocation: ToolInvocation) -> ToolOutcome:
         if invocation.name == "bad":

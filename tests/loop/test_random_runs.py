@@ -154,7 +154,7 @@ def go(turns: list[ModelTurn | Exception], mine: Sequence[Message], how: Any) ->
         configuration["reflection"] = False
     loop, provider = make(turns, tools=tools, output=declared, observers=[observe], **configuration)
     loops.append(loop)
-    trajectory = loop.run(mine)
+    trajectory = loop.run(mine, run_id="random")
     return Ran(trajectory, provider.requests, invoked, cancels[0] if cancels else None)
 
 

@@ -261,29 +261,16 @@ def test_output_and_submit_calls_are_never_counted_as_tool_calls() -> None:
     assert started == ["output"], "the tool events fire for reflection handlers too"
 
 
-class Growing:
-    """Tools of which one adds another while the run goes on."""
+def test_tools_are_read_again_for_each_model_call() -> None:
+    registry = Registry([])
 
-    def __init__(self) -> None:
-        self.tools: list[Tool] = [FunctionTool("discover", self.discover)]
-
-    def discover(self, _: JsonObject) -> Json:
-        self.tools.append(returns("late", "here"))
+    def find(_: JsonObject) -> Json:
+        registry.register(returns("late", "here"))
         return "found late"
 
-    def specs(self) -> tuple[ToolSpec, ...]:
-        return Registry(self.tools).specs()
-
-    def identity(self, name: str) -> str:
-        return Registry(self.tools).identity(name)
-
-    def invoke(self, invocation: ToolInvocation) -> ToolOutcome:
-        return Registry(self.tools).invoke(invocation)
-
-
-def test_tools_are_read_again_for_each_model_call() -> None:
+    registry.register(FunctionTool("discover", find))
     discover, late = turn(calls=[call("1", "discover")]), turn(calls=[call("2", "late")])
-    trajectory, provider = run([discover, late, DONE], tools=Growing())
+    trajectory, provider = run([discover, late, DONE], tools=registry)
     offered = [[spec.name for spec in request.tools] for request in provider.requests]
     assert offered == [["discover"], ["discover", "late"], ["discover", "late"]]
     assert trajectory.tools_executed == ("discover", "late")

@@ -1,0 +1,139 @@
+"""The model's side of a run: what it takes to come to its next turn."""
+
+from __future__ import annotations
+
+from harness.loop.answered_turn import AnsweredTurn
+from harness.loop.endings import Ending
+from harness.loop.parts import Parts
+from harness.loop.progress import Progress
+from harness.protocols import IterationPlan, ModelRequest, SkipModel
+from harness.schema.loop_config import UNSCORED, TerminationReason
+from harness.schema.messages import Message, ModelTurn, StopReason
+from harness.schema.trajectory import CallTag
+
+
+class ModelTurns:
+    """Pauses, prepares, compacts and asks; every call is held against cancel and budget."""
+
+    def __init__(self, parts: Parts, progress: Progress) -> None:
+        self.parts = parts
+        self.progress = progress
+        self.next_tag: CallTag = "main"
+        """What the next call is for."""
+
+    def plan(self) -> IterationPlan | None:
+        """What to run the iteration with, after any pause; None when it is cancelled instead."""
+        control = self.parts.control
+        reason = self.parts.hooks.pause_reason(self.parts.events.iteration)
+        if reason is not None:
+            control.pause(reason)
+        if control.wait_while_paused(lambda why: self.parts.events.emit("paused", reason=why)):
+            self.parts.events.emit("resumed")
+        if self.parts.control.is_cancelled:
+            return None
+        for text in control.take_injected():
+            self.parts.transcript.add_user(text)
+        plan = self.parts.hooks.before_iteration(
+            IterationPlan(
+                iteration=self.parts.events.iteration,
+                model=self.parts.setup.model,
+                messages=self.parts.transcript.messages,
+                tools=self.parts.offered(),
+            )
+        )
+        return self.parts.requests.with_appended(plan)
+
+    def ask(self, plan: IterationPlan) -> ModelTurn | SkipModel | Ending | None:
+        """The model's turn; an empty one is asked again as often as the settings allow."""
+        broke_off = self._compact()
+        if broke_off is not None:
+            return broke_off
+        request = self.parts.hooks.before_model(self.parts.requests.request(plan))
+        if isinstance(request, SkipModel):
+            return request
+        self.progress.start_iteration()
+        retries = self.parts.setup.config.empty_retries
+        turn = self._call(request, self.next_tag)
+        while retries and isinstance(turn, ModelTurn) and _is_empty(turn):
+            blocked = self.no_more_calls()
+            if blocked is not None:
+                return blocked
+            retries -= 1
+            turn = self._call(request, self.next_tag)
+        if isinstance(turn, ModelTurn):
+            self.parts.hooks.after_model(turn)
+            if turn.stop is not StopReason.PAUSE_TURN:
+                self.next_tag = "main"
+        return turn
+
+    def _call(self, request: ModelRequest, tag: CallTag) -> ModelTurn | Ending | None:
+        self.parts.control.phase = "model_call"
+        turn = self.parts.model.call(request, tag)
+        self.parts.control.phase = "iteration"
+        return turn
+
+    def _compact(self) -> Ending | None:
+        """Have older turns summarised when the conversation has grown too long."""
+        request = self.parts.requests.compaction()
+        if request is None or self.no_more_calls() is not None:
+            return None
+        turn = self._call(request, "compaction")
+        if isinstance(turn, Ending):
+            return turn if turn.reason in UNSCORED else None
+        summary = Message(role="assistant", content=turn.content).text if turn else ""
+        self.parts.requests.take_summary(summary)
+        return None
+
+    def no_more_calls(self) -> Ending | None:
+        """What keeps a model call from starting: a cancel, or the budget."""
+        if self.parts.control.is_cancelled:
+            return self.cancelled()
+        blocked = self.parts.budget.blocks_model_call(
+            iterations=self.progress.iterations,
+            usage=self.parts.model.usage.total,
+            elapsed_s=self.parts.events.elapsed_s,
+        )
+        return None if blocked is None else Ending(*blocked)
+
+    def last_call(self, prompt: str | None = None) -> Ending | None:
+        """One model call without tools, which is no iteration; its text is the final one.
+
+        A run that broke off there says so; any other failure leaves the run as it was.
+        """
+        if self.no_more_calls() is not None:
+            return None
+        if prompt is not None:
+            self.parts.transcript.add_user(prompt)
+        plan = IterationPlan(
+            self.parts.events.iteration,
+            self.parts.setup.model,
+            self.parts.transcript.messages,
+            self.parts.offered(),
+        )
+        request = self.parts.requests.request(plan, tool_choice="none")
+        turn = self._call(request, "wrap_up")
+        if not isinstance(turn, ModelTurn):
+            return turn if turn is not None and turn.reason in UNSCORED else None
+        message = Message(role="assistant", content=turn.content)
+        self.add_unrun(message, "no tools were offered")
+        if message.text:
+            self.progress.final_text = message.text
+            self.progress.wrapped_up = prompt is not None
+        return None
+
+    def add_unrun(self, message: Message, why: str) -> None:
+        """Add a turn whose calls are answered but not run."""
+        turn = AnsweredTurn(message.tool_calls)
+        turn.fill(f"Not run: {why}.")
+        self.parts.transcript.add_assistant(message)
+        self.parts.transcript.add_results(turn.results)
+
+    def cancelled(self) -> Ending:
+        """The ending of a cancelled run."""
+        return Ending(TerminationReason.CANCELLED, self.parts.control.cancelled or None)
+
+
+def _is_empty(turn: ModelTurn) -> bool:
+    message = Message(role="assistant", content=turn.content)
+    goes_on = turn.stop in (StopReason.PAUSE_TURN, StopReason.REFUSAL)
+    return not message.tool_calls and not message.text.strip() and not goes_on
