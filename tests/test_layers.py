@@ -16,7 +16,7 @@ PACKAGE = ROOT / "harness"
 LAYERS = (
     ("errors",),
     ("schema",),
-    ("protocols",),
+    ("protocols", "redaction"),
     ("loader", "providers", "cassette", "sandbox", "tools", "loop", "scorers"),
     ("runner",),
     ("backends", "analysis"),

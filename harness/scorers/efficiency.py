@@ -75,13 +75,7 @@ def cost_usd(usage: UsageTotal, price: Price | None) -> float | None:
     """US dollars; None without a price, without usage, or when a call's usage is missing."""
     if price is None or total_tokens(usage) is None or usage.missing_calls:
         return None
-    millionths = (
-        (usage.input or 0) * price.input
-        + (usage.output or 0) * price.output
-        + (usage.cache_write or 0) * price.cache_write
-        + (usage.cache_read or 0) * price.cache_read
-    )
-    return millionths / 1_000_000
+    return price.cost_usd(usage)
 
 
 def _missing(trial: ScoreInput) -> str:
