@@ -131,17 +131,19 @@ def _skills(folder: Path, ours: HarnessSection) -> tuple[Skill, ...]:
                 f" {root}; {known(found, name)}"
             )
     chosen = found if ours.skills is None else ours.skills
-    paths = [root / name / "SKILL.md" for name in chosen]
-    skills = tuple(load_skill(path) for path in paths)
-    for skill, path in zip(skills, paths, strict=True):
-        for key in ("allowed_tools", "disallowed_tools"):
-            for name in getattr(skill, key) or ():
-                if name not in ours.tools:
-                    raise ConfigurationError(
-                        f"{path} (front matter): {key} = {name!r}: not a tool of the task;"
-                        f" {known(ours.tools, name)}"
-                    )
-    return skills
+    return tuple(_checked_skill(root / name / "SKILL.md", ours.tools) for name in chosen)
+
+
+def _checked_skill(path: Path, tools: tuple[str, ...]) -> Skill:
+    skill = load_skill(path)
+    for key in ("allowed_tools", "disallowed_tools"):
+        for name in getattr(skill, key) or ():
+            if name not in tools:
+                raise ConfigurationError(
+                    f"{path} (front matter): {key} = {name!r}: not a tool of the task;"
+                    f" {known(tools, name)}"
+                )
+    return skill
 
 
 def load_skill(path: Path) -> Skill:

@@ -17,7 +17,6 @@ from harness.cassette.tool_results import RecordedTools
 from harness.errors import InfrastructureError
 from harness.loader.output import output_spec
 from harness.loop.engine import Loop
-from harness.loop.skills import with_skills
 from harness.protocols import Provider, ScoreInput
 from harness.providers.catalog import VENDORS, all_dialects, live_client
 from harness.runner.plan import Cell, TrialSpec
@@ -105,6 +104,7 @@ def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> 
         mode=settings.tools,
         sandbox=lambda: best().kind,
     )
+    skills = spec.task.skills if spec.variant.skills == "curated" else ()
     try:
         loop = Loop(
             _live_client(spec.model, settings),
@@ -113,10 +113,12 @@ def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> 
             output=output_spec(spec.task),
             config=_loop_config(spec),
             temperature=spec.model.temperature,
+            skills=skills,
+            active_skills=[skill.name for skill in skills],
             clock=lambda: session.elapsed_s,
         )
         with use(session, all_dialects()):
-            trajectory = loop.run(spec.task.instruction, system=_system(spec))
+            trajectory = loop.run(spec.task.instruction, system=spec.system)
         # Before the verdict, which is found by what was said: replay must say the same.
         trajectory = redactor.record(_true_ending(trajectory, session))
         verdict, trajectory = _verdict(spec, trajectory, session, tools, workspace, settings)
@@ -157,11 +159,6 @@ def _loop_config(spec: TrialSpec) -> LoopConfig:
         return config
     budget = config.budget.model_copy(update={"max_duration_s": limit})
     return config.model_copy(update={"budget": budget})
-
-
-def _system(spec: TrialSpec) -> str:
-    active = spec.task.skills if spec.variant.skills == "curated" else ()
-    return with_skills(spec.system, active)
 
 
 def _true_ending(trajectory: Trajectory, session: Session) -> Trajectory:

@@ -196,12 +196,34 @@ def test_a_mistake_in_a_skill_is_named_with_its_file(tmp_path: Path, text: str, 
     assert word in str(raised.value)
 
 
+def test_a_skill_may_narrow_the_tools(tmp_path: Path):
+    folder = make_task(tmp_path / "count")
+    head = "name: a\ndescription: b\nallowed_tools: [shell, read_file]\ndisallowed_tools: [shell]"
+    skill_file(folder, "a", f"---\n{head}\n---\nUse awk.\n")
+    skill_file(folder, "b", "---\nname: b\ndescription: b\n---\nUse cut.\n")
+    first, second = load_task(folder).skills
+    assert first.allowed_tools == ("shell", "read_file")
+    assert first.disallowed_tools == ("shell",)
+    assert (second.allowed_tools, second.disallowed_tools) == (None, ())
+
+
+@pytest.mark.parametrize("key", ["allowed_tools", "disallowed_tools"])
+def test_a_skill_cannot_name_a_tool_that_the_task_does_not_have(tmp_path: Path, key: str):
+    folder = make_task(tmp_path / "count")
+    path = skill_file(folder, "a", f"---\nname: a\ndescription: b\n{key}: [shel]\n---\nUse awk.")
+    with pytest.raises(BadInputError) as raised:
+        load_task(folder)
+    for word in (str(path), key, "'shel'", "shell"):
+        assert word in str(raised.value)
+
+
 def test_keys_of_a_skill_that_are_for_other_readers_are_ignored(tmp_path: Path):
     folder = make_task(tmp_path / "count")
     head = "name: a\ndescription: b\nlicense: MIT\nallowed-tools: [Bash]\nmetadata: {v: 1}"
     skill_file(folder, "a", f"---\n{head}\n---\nUse awk.\n")
     (skill,) = load_task(folder).skills
     assert (skill.name, skill.description, skill.instructions) == ("a", "b", "Use awk.")
+    assert skill.allowed_tools is None
 
 
 def test_a_task_has_the_name_of_its_folder_even_where_that_is_a_link(
