@@ -1,34 +1,14 @@
-"""A server on loopback that is as strict as the vendors' own: what they reject gets HTTP 400."""
+"""Anthropic's messages: what the vendor refuses, and how it answers."""
 
 from __future__ import annotations
 
-import json
 import re
-import threading
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import Any
 
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+from tests.providers.lookalikes.server import Answer, Endpoint, only, require
 
-OPENAI_ANSWER: dict[str, Any] = {
-    "id": "chatcmpl-1",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "gpt-test-2026",
-    "choices": [
-        {
-            "index": 0,
-            "finish_reason": "stop",
-            "logprobs": None,
-            "message": {"role": "assistant", "content": "Hi ☃", "refusal": None, "annotations": []},
-        }
-    ],
-    "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9},
-}
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 ANTHROPIC_ANSWER: dict[str, Any] = {
     "id": "msg_1",
@@ -40,59 +20,6 @@ ANTHROPIC_ANSWER: dict[str, Any] = {
     "stop_sequence": None,
     "usage": {"input_tokens": 7, "output_tokens": 2},
 }
-
-
-class Rejected(Exception):
-    """What the vendor would answer with HTTP 400."""
-
-
-def require(condition: object, why: str) -> None:
-    if not condition:
-        raise Rejected(why)
-
-
-def only(holder: dict[str, Any], required: set[str], optional: Collection[str] = ()) -> None:
-    require(required <= set(holder), f"missing {sorted(required - set(holder))}")
-    unknown = set(holder) - required - set(optional)
-    require(not unknown, f"unknown {sorted(unknown)}")
-
-
-def check_openai(body: dict[str, Any]) -> None:
-    """The rules of a chat completion request, as OpenAI's newer models hold them."""
-    only(body, {"model", "messages"}, {"tools", "max_completion_tokens", "temperature"})
-    require(body["messages"], "messages is empty")
-    require(body.get("max_completion_tokens", 1) >= 1, "max_completion_tokens is below 1")
-    for tool in body.get("tools", []):
-        only(tool, {"type", "function"})
-        only(tool["function"], {"name"}, {"description", "parameters"})
-        require(NAME.fullmatch(tool["function"]["name"]), "bad tool name")
-    open_calls: list[str] = []
-    for message in body["messages"]:
-        if message["role"] == "tool":
-            only(message, {"role", "tool_call_id", "content"})
-            require(message["tool_call_id"] in open_calls, "tool message without its call")
-            open_calls.remove(message["tool_call_id"])
-            continue
-        require(not open_calls, f"unanswered tool calls {open_calls}")
-        open_calls = _check_openai_turn(message)
-    require(not open_calls, f"unanswered tool calls {open_calls}")
-
-
-def _check_openai_turn(message: dict[str, Any]) -> list[str]:
-    role = message["role"]
-    require(role in ("system", "developer", "user", "assistant"), f"bad role {role!r}")
-    if role != "assistant":
-        only(message, {"role", "content"})
-        return []
-    only(message, {"role", "content"}, {"tool_calls", "reasoning_content"})
-    require(isinstance(message["content"], str), "assistant content is no string")
-    calls = message.get("tool_calls")
-    require(calls is None or calls, "tool_calls is empty")
-    for call in calls or []:
-        only(call, {"id", "type", "function"})
-        only(call["function"], {"name", "arguments"})
-        require(isinstance(call["function"]["arguments"], str), "arguments is no string")
-    return [call["id"] for call in calls or []]
 
 
 def check_anthropic(body: dict[str, Any]) -> None:
@@ -142,69 +69,10 @@ def _check_anthropic_block(block: dict[str, Any]) -> list[str]:
     return []
 
 
-@dataclass
-class Answer:
-    """What the server sends next, whatever it is asked."""
-
-    status: int
-    body: Any
-    headers: dict[str, str] = field(default_factory=dict)
+def rejection(message: str) -> dict[str, Any]:
+    return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
 
 
-@dataclass
-class Lookalike:
-    """A running server: its address, what to answer, what it received."""
-
-    url: str
-    answers: list[Answer] = field(default_factory=list)
-    """Consumed first to last; after that a plain answer."""
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
-
-    def answer(self, path: str, body: dict[str, Any]) -> Answer:
-        self.bodies.append(body)
-        if self.answers:
-            return self.answers.pop(0)
-        check, usual = {
-            "/v1/chat/completions": (check_openai, OPENAI_ANSWER),
-            "/v1/messages": (check_anthropic, ANTHROPIC_ANSWER),
-        }[path]
-        try:
-            check(body)
-        except Rejected as error:
-            detail = {"type": "invalid_request_error", "message": str(error)}
-            return Answer(400, {"type": "error", "error": detail})
-        return Answer(200, usual)
-
-
-@contextmanager
-def serving() -> Iterator[Lookalike]:
-    """Serve on a free port of loopback."""
-    look: Lookalike
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            text = self.rfile.read(int(self.headers["content-length"]))
-            look.headers.append({key.lower(): value for key, value in self.headers.items()})
-            answer = look.answer(self.path, json.loads(text))
-            raw = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
-            self.send_response(answer.status)
-            self.send_header("content-type", "application/json")
-            for key, value in answer.headers.items():
-                self.send_header(key, value)
-            self.end_headers()
-            self.wfile.write(raw.encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    look = Lookalike(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield look
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+MESSAGES = Endpoint(
+    "/v1/messages", check_anthropic, lambda *_: Answer(200, ANTHROPIC_ANSWER), rejection
+)

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import vcr  # type: ignore[import-untyped]
 from harness.errors import (
     AuthenticationError,
     CassetteError,
+    ConfigurationError,
     ContextExceededError,
     MalformedAnswerError,
     ModelCallError,
@@ -24,7 +24,7 @@ from harness.errors import (
     ReplayMissError,
 )
 from harness.protocols import ModelRequest, Provider
-from harness.providers.catalog import VENDORS
+from harness.providers.catalog import client_module, dialect_of, live_client
 from harness.schema.messages import (
     Message,
     StopReason,
@@ -32,9 +32,12 @@ from harness.schema.messages import (
     ToolCall,
     ToolResult,
     ToolSpec,
-    Usage,
 )
-from tests.providers.lookalike import Answer, Lookalike, serving
+from harness.schema.suite import ModelConfig
+from tests.providers.lookalike import MESSAGES
+from tests.providers.lookalikes.openai_chat import CHAT
+from tests.providers.lookalikes.openai_responses import RESPONSES
+from tests.providers.lookalikes.server import Answer, Lookalike, serving
 
 REQUEST = ModelRequest(
     model="model-1",
@@ -70,31 +73,35 @@ REQUEST = ModelRequest(
 )
 UNANSWERED = ModelRequest(model="model-1", system=None, messages=REQUEST.messages[:2])
 
-vendors = pytest.mark.parametrize("vendor", ["openai", "anthropic"])
+MODELS = {
+    "openai": ModelConfig(provider="openai", name="model-1"),
+    "openai-responses": ModelConfig(provider="openai", name="model-1", api="responses"),
+    "anthropic": ModelConfig(provider="anthropic", name="model-1"),
+}
+vendors = pytest.mark.parametrize("vendor", MODELS)
 
 
 @pytest.fixture
 def server() -> Iterator[Lookalike]:
-    with serving() as look:
+    with serving(CHAT, RESPONSES, MESSAGES) as look:
         yield look
 
 
 def client(vendor: str, url: str, key: str = "key-1") -> Provider:
-    module, _, name = VENDORS[vendor].client.partition(":")
-    base_url = f"{url}/v1" if vendor == "openai" else url
-    made: Provider = getattr(import_module(module), name)(base_url=base_url, api_key=key)
-    return made
+    base_url = url if vendor == "anthropic" else f"{url}/v1"
+    return live_client(MODELS[vendor].model_copy(update={"base_url": base_url}), key)
 
 
 @vendors
 def test_the_body_that_arrives_is_the_one_the_dialect_made(vendor: str, server: Lookalike) -> None:
     turn = client(vendor, server.url).complete(REQUEST)
-    dialect = VENDORS[vendor].dialect()
+    dialect = dialect_of(MODELS[vendor])
     assert server.bodies == [dialect.to_request(REQUEST)]
     assert dialect.split(server.bodies[0]) == dialect.split(dialect.to_request(REQUEST))
     assert turn.content == (Text(text="Hi ☃"),)
     assert turn.stop is StopReason.END_TURN
-    assert turn.usage == Usage(input=7, output=2)
+    assert turn.usage is not None
+    assert (turn.usage.input, turn.usage.output) == (7, 2)
     assert turn.model in ("gpt-test-2026", "claude-test-2026")
 
 
@@ -236,7 +243,41 @@ def test_an_error_of_ours_below_the_sdk_comes_out_as_itself(
 def test_the_dialects_and_the_catalog_import_no_vendor_sdk() -> None:
     code = (
         "import sys, harness.providers.catalog, harness.providers.scripted;"
-        "print([name for name in ('openai', 'anthropic', 'httpx2') if name in sys.modules])"
+        "sdks = ('openai', 'anthropic', 'ollama', 'google.genai', 'httpx2', 'httpx');"
+        "print([name for name in sdks if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_vendor_whose_sdk_is_missing_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "client_without_sdk.py").write_text("import no_such_sdk.client")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"'no_such_sdk'.*pip install 'loop-harness\[x\]'"):
+        client_module("client_without_sdk", "x")
+
+
+def test_a_module_of_ours_that_is_missing_is_a_bug_not_a_missing_sdk() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        client_module("harness.providers.no_such_client", "x")
+
+
+@vendors
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    "body",
+    [
+        error("invalid_request_error", "We will not.", code="content_policy_violation"),
+        error("invalid_request_error", "We will not.", code="content_filter"),
+        error("x", "Invalid prompt: it was flagged as potentially violating our usage policy."),
+    ],
+)
+def test_a_request_that_the_content_policy_turns_down_is_a_refusal(
+    vendor: str, streamed: bool, body: Any, server: Lookalike
+) -> None:
+    server.answers = [Answer(400, body)]
+    turn = client(vendor, server.url).complete(REQUEST, print if streamed else None)
+    assert turn.stop is StopReason.REFUSAL
+    assert turn.content == (Text(text=body["error"]["message"]),)

@@ -215,7 +215,8 @@ def test_half_a_surrogate_pair_in_an_answer_becomes_a_question_mark() -> None:
         (answer({"content": "x"}, None), "'finish_reason' is None"),
         (answer({"content": "x"}, "eos"), "'eos'"),
         (answer({"tool_calls": [{"id": "a"}]}, "tool_calls"), "'function'"),
-        (answer({"tool_calls": [{"function": {}}]}, "tool_calls"), "'id' is None"),
+        (answer({"tool_calls": [{"id": 5, "function": {}}]}, "tool_calls"), "'id' is 5"),
+        (answer({"tool_calls": [{"function": {}}]}, "tool_calls"), "'name' is None"),
         (
             answer({"tool_calls": [{"id": "a", "function": {"name": "n", "arguments": {}}}]}),
             "'arguments' is {}",

@@ -20,7 +20,8 @@ from harness.schema.messages import (
     ToolSpec,
     VendorBlock,
 )
-from tests.providers.lookalike import check_anthropic, check_openai
+from tests.providers.lookalike import check_anthropic
+from tests.providers.lookalikes.openai_chat import check as check_openai
 
 SHELL = ToolSpec(name="shell", description="Run.", parameters={"type": "object"})
 
