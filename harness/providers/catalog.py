@@ -10,6 +10,7 @@ from typing import Any, Literal
 from harness.errors import ConfigurationError
 from harness.protocols import Dialect, Provider
 from harness.providers.anthropic_messages import AnthropicMessages
+from harness.providers.google_generate import GoogleGenerate
 from harness.providers.ollama_chat import OllamaChat
 from harness.providers.openai_chat import OpenAIChat
 from harness.providers.openai_responses import OpenAIResponses
@@ -58,6 +59,12 @@ VENDORS = {
         key_variable="OLLAMA_API_KEY",
         extra="ollama",
     ),
+    "google": Vendor(
+        dialect=GoogleGenerate,
+        client="harness.providers.google_client:client",
+        key_variable="GEMINI_API_KEY",
+        extra="google",
+    ),
 }
 
 
@@ -69,7 +76,7 @@ def dialect_of(model: ModelConfig) -> Dialect:
 
 def all_dialects() -> list[Dialect]:
     """Every dialect there is, to know a recorded or proxied request by."""
-    return [AnthropicMessages(), OpenAIChat(), OpenAIResponses(), OllamaChat()]
+    return [AnthropicMessages(), OpenAIChat(), OpenAIResponses(), OllamaChat(), GoogleGenerate()]
 
 
 def live_client(model: ModelConfig, api_key: str) -> Provider:

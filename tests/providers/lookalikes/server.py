@@ -80,8 +80,12 @@ class Lookalike:
     """Given first to last whatever is asked; after that the usual ones, to good requests only."""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    hung_up: threading.Event = field(default_factory=threading.Event)
+    """Set when a client closed a stream before its end."""
 
     def answer(self, path: str, body: dict[str, Any]) -> Answer:
+        self.paths.append(path)
         self.bodies.append(body)
         if self.answers:
             return self.answers.pop(0)
@@ -128,8 +132,7 @@ def serving(*endpoints: Endpoint) -> Iterator[Lookalike]:
                 if not answer.is_cut:
                     self.wfile.write(b"0\r\n\r\n")
             except ConnectionError:
-                # A client may close a stream early.
-                pass
+                look.hung_up.set()
 
         def log_message(self, *_: object) -> None:
             pass

@@ -1,0 +1,140 @@
+"""Live calls to an endpoint that speaks Google's generate-content format, over the vendor's SDK."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from threading import local
+from typing import Any
+
+import httpx2
+from google import genai
+from google.genai import errors, types
+
+from harness.errors import AuthenticationError, HarnessError, MalformedAnswerError, ModelCallError
+from harness.providers import failures
+from harness.providers.google_generate import PATH_KEYS, GoogleGenerate
+from harness.providers.sdk_client import SdkClient
+from harness.providers.wire_json import parsed
+from harness.schema.record import Json, JsonObject
+
+DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com"
+
+API_VERSION = "v1"
+
+MODEL = re.compile(r"[\w.@/-]+")
+
+BAD_KEY = "API_KEY_INVALID"
+"""Reason that comes with HTTP 400 where the key is wrong."""
+
+NOT_GOOGLES = (AttributeError, TypeError, ValueError)
+"""What the SDK lets through when an answer is not of its format."""
+
+
+def client(*, base_url: str | None, api_key: str, timeout_s: float = 600) -> SdkClient:
+    """A client of an endpoint; without one it is the vendor's own."""
+    url = base_url or DEFAULT_BASE_URL
+    sdk = _sdk(url, api_key, timeout_s)
+
+    def failure(error: Exception) -> HarnessError:
+        return _failure(error, url)
+
+    return SdkClient(
+        url=url,
+        dialect=GoogleGenerate(),
+        send=sdk.send,
+        stream=sdk.stream,
+        errors=(errors.APIError, httpx2.HTTPError, httpx2.InvalidURL, *NOT_GOOGLES),
+        failure=failure,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sdk:
+    """The SDK's client, and the answer that each thread waits for."""
+
+    client: genai.Client
+    opened: local = field(default_factory=local)
+
+    def send(self, body: JsonObject) -> Json:
+        model, sent = _parted(body)
+        answer = self.client.models.generate_content(
+            model=model,
+            # The SDK's own types refuse fields that they do not know, so the whole body goes in as
+            # it is, over the one thing that the SDK insists on.
+            contents="-",
+            config=types.GenerateContentConfig(
+                http_options=types.HttpOptions(extra_body=sent),
+                should_return_http_response=True,
+                automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+                automatic_continuation=False,
+            ),
+        )
+        raw = answer.sdk_http_response
+        return parsed((raw.body if raw else None) or "")
+
+    def stream(self, body: JsonObject) -> AbstractContextManager[Iterable[Json]]:
+        return self._stream(body)
+
+    @contextmanager
+    def _stream(self, body: JsonObject) -> Iterator[Iterable[Json]]:
+        model, sent = _parted(body)
+        path = f"{model}:streamGenerateContent?alt=sse"
+        # The public call gives each event as the SDK's types, without what they do not know.
+        chunks = self.client._api_client.request_streamed("post", path, dict(sent))
+        try:
+            with closing(chunks):
+                yield (parsed(chunk.body or "") for chunk in chunks)
+        finally:
+            # The SDK leaves the connection open where the stream is not read to its end.
+            response: httpx2.Response | None = self.opened.__dict__.pop("response", None)
+            if response is not None:
+                response.close()
+
+
+@cache
+def _sdk(base_url: str, api_key: str, timeout_s: float) -> _Sdk:
+    """One SDK client per endpoint and key: building one costs more than a replayed call."""
+    opened = local()
+
+    def remember(response: httpx2.Response) -> None:
+        opened.response = response
+
+    options = types.HttpOptions(
+        base_url=base_url,
+        api_version=API_VERSION,
+        timeout=int(timeout_s * 1000),
+        # As often as the other vendors' SDKs try.
+        retry_options=types.HttpRetryOptions(attempts=3, initial_delay=0.5, jitter=0.25),
+        httpx_client=httpx2.Client(follow_redirects=True, event_hooks={"response": [remember]}),
+    )
+    sdk = genai.Client(vertexai=False, api_key=api_key, http_options=options)
+    return _Sdk(sdk, opened)
+
+
+def _parted(body: JsonObject) -> tuple[str, dict[str, Any]]:
+    """The model's resource name, which is part of the URL, and the rest of the body."""
+    model = str(body["model"])
+    if not MODEL.fullmatch(model) or ".." in model:
+        raise ModelCallError(f"{model!r} cannot be the name of a model here; see the vendor's list")
+    if not model.startswith(("models/", "tunedModels/")):
+        model = f"models/{model}"
+    return model, {key: value for key, value in body.items() if key not in PATH_KEYS}
+
+
+def _failure(error: Exception, url: str) -> HarnessError:
+    if isinstance(error, errors.APIError):
+        details: Json = error.details
+        text = details if isinstance(details, str) else json.dumps(details)
+        if BAD_KEY in text:
+            return AuthenticationError(f"{url} answered: {error.message}; check the API key")
+        return failures.answered(error.code, text, url)
+    if isinstance(error, httpx2.HTTPError):
+        return failures.unreachable(error, url)
+    if isinstance(error, errors.UnknownApiResponseError):
+        return MalformedAnswerError(f"{url} streamed what is no JSON: {error}")
+    return ModelCallError(f"{url}: {error}")
