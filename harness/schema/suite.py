@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field
 from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.presets import PresetName
 from harness.schema.record import JsonObject, Record
-from harness.schema.trajectory import UsageTotal
 from harness.schema.scenario import Scenario
+from harness.schema.trajectory import UsageTotal
 
 
 class Price(Record):
