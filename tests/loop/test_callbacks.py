@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from harness.errors import ModelCallError
 from harness.loop.callbacks import Callbacks
 from harness.loop.events import EventLog
 from harness.protocols import ToolInvocation, ToolOutcome
+from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason
 from harness.schema.trajectory import Trajectory
+from tests.loop.support import call, long_enough, output, preview, raises, run
 
 
 class Told:
@@ -119,3 +122,31 @@ def test_callbacks_may_all_be_left_out():
     log.emit("validation_failed", complaint="x")
     log.emit("run_completed", payload=Trajectory(termination_reason=TerminationReason.ERROR))
     assert log.callback_errors == []
+
+
+def test_the_engine_tells_of_reflection_handlers_and_of_calls_that_raised():
+    told = Told()
+    turns = [
+        turn(calls=[call("c1", "bad", n=1)]),
+        turn(calls=[call("o1", "output", result="long enough")]),
+        turn(calls=[call("s1", "submit")]),
+    ]
+    spec = output(long_enough, handler=preview)
+    run(turns, tools=[raises("bad")], output=spec, reflection=True, observers=[told.callbacks])
+    assert told.calls == [
+        ("attempt_start", 1),
+        ("tool_call", "bad", {"n": 1}),
+        ("tool_result", "bad", "RuntimeError: boom"),
+        ("tool_call", "output", {"result": "long enough"}),
+        ("tool_result", "output", "Preview: long enough"),
+        ("validation_start",),
+        ("validation_end", True),
+        ("attempt_end", 1),
+        ("success", ""),
+    ]
+
+
+def test_the_engine_tells_of_a_failed_run():
+    told = Told()
+    run([ModelCallError("down")], observers=[told.callbacks])
+    assert told.calls == [("attempt_start", 1), ("attempt_end", 1), ("failure", "model_error")]

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.errors import ModelCallError
 from harness.loop.compaction import SYSTEM, Compactor
 from harness.loop.window import SlidingWindow, estimate_tokens
 from harness.protocols import ModelRequest
-from harness.schema.loop_config import Compaction, Window
+from harness.providers.scripted import turn
+from harness.schema.loop_config import Compaction, TerminationReason, Window
 from harness.schema.messages import Message, VendorBlock
+from tests.loop.support import call, returns, run
 from tests.loop.test_window import calls, conversations, is_legal, pairs, results, says, user
 
 
@@ -177,3 +180,32 @@ def test_what_is_sent_is_always_the_task_and_a_legal_tail(
         assert sent[0].content[0] == messages[0].content[0]
         assert list(sent[1:]) == messages[end - len(sent) + 1 : end]
     assert messages == whole
+
+
+def test_the_engine_sends_the_summary_and_returns_the_whole_conversation():
+    looks = [turn(calls=[call(f"c{n}", "look", n=n)]) for n in range(3)]
+    trajectory, provider = run(
+        [*looks, turn("All quiet."), turn("done")],
+        tools=[returns("look", "x" * 400)],
+        compaction={"above_tokens": 300},
+    )
+    *before, asked, sent = provider.requests
+    assert [len(request.messages) for request in before] == [1, 3, 5]
+    assert (asked.system, asked.tools) == (SYSTEM, ())
+    assert sent.messages[0].text.endswith("\nAll quiet.")
+    assert [message.role for message in sent.messages] == ["user", "assistant", "user"]
+    assert len(trajectory.messages) == 8
+    assert trajectory.final_text == "done"
+    assert (trajectory.model_calls, trajectory.iterations) == (5, 4)
+    assert set(trajectory.usage_by_tag) == {"main", "compaction"}
+
+
+def test_a_compaction_that_fails_does_not_end_the_run():
+    looks = [turn(calls=[call(f"c{n}", "look", n=n)]) for n in range(3)]
+    trajectory, provider = run(
+        [*looks, ModelCallError("down"), turn("done")],
+        tools=[returns("look", "x" * 400)],
+        compaction={"above_tokens": 300},
+    )
+    assert trajectory.termination_reason is TerminationReason.COMPLETED
+    assert len(provider.requests[-1].messages) == 7

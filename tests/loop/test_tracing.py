@@ -13,10 +13,12 @@ from opentelemetry.trace import SpanKind, StatusCode
 from harness.errors import RateLimitedError
 from harness.loop.tracing import trace_iteration, trace_model_call, trace_run, trace_tool_call
 from harness.protocols import ModelRequest, ToolInvocation, ToolOutcome
+from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason
 from harness.schema.messages import Message, ModelTurn, StopReason, Text, Usage
 from harness.schema.trajectory import Trajectory, UsageTotal
 from tests.loop.spans import Spans, caught
+from tests.loop.support import call, raises, returns, run
 
 REQUEST = ModelRequest(
     "model-1",
@@ -165,3 +167,19 @@ def test_spans_of_a_tools_own_stand_under_its_call(spans: Spans):
         thread.start()
         thread.join()
     assert spans.tree() == ["execute_tool look", "execute_tool look > own"]
+
+
+def test_the_engine_opens_the_spans_of_a_run(spans: Spans):
+    tools = [returns("look", "seen"), raises("bad")]
+    run([turn(calls=[call("c1", "look"), call("c2", "bad")]), turn("done")], tools=tools)
+    assert spans.tree() == [
+        "invoke_agent",
+        "invoke_agent > iteration",
+        "invoke_agent > iteration > chat scripted-1",
+        "invoke_agent > iteration > execute_tool look",
+        "invoke_agent > iteration > execute_tool bad",
+        "invoke_agent > iteration",
+        "invoke_agent > iteration > chat scripted-1",
+    ]
+    assert spans.attributes("execute_tool bad")["error.type"] == "raised"
+    assert spans.attributes("invoke_agent")["harness.termination_reason"] == "completed"
