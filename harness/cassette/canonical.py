@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from harness.protocols import Dialect
 from harness.schema.record import Json, JsonObject
@@ -164,11 +164,32 @@ def canonical_request(
     if is_json and isinstance(value, dict):
         path = urlsplit(url).path.rstrip("/")
         for dialect in dialects:
-            if path.endswith(dialect.endpoint):
-                parameters, messages = dialect.split(value)
+            spoken = _spoken(dialect.endpoint, path, value)
+            if spoken is not None:
+                parameters, messages = dialect.split(spoken)
                 return CanonicalRequest.of(dialect.name, parameters, messages, is_model_call=True)
     name = f"{method.upper()} {url}"
     return CanonicalRequest.of(name, {"body": value}, (), is_model_call=False)
+
+
+def _spoken(endpoint: str, path: str, body: JsonObject) -> JsonObject | None:
+    """The body as the dialect of an endpoint reads it; None for other paths.
+
+    An endpoint with a colon is a method of a model, `models/M:generateContent`, and its streamed
+    form is `models/M:streamGenerateContent`: what the path says is part of the request.
+    """
+    if not endpoint.startswith(":"):
+        return body if path.endswith(endpoint) else None
+    resource, _, method = unquote(path).rpartition(":")
+    collection, _, model = resource.rpartition("/")
+    if collection.endswith("/tunedModels"):
+        model = f"tunedModels/{model}"
+    plain = endpoint[1:]
+    if method == plain:
+        return body | {"model": model}
+    if method == f"stream{plain[0].upper()}{plain[1:]}":
+        return body | {"model": model, "stream": True}
+    return None
 
 
 def _body_value(body: bytes) -> tuple[bool, Json]:

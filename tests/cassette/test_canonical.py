@@ -15,6 +15,7 @@ from harness.cassette.canonical import (
     parse_json,
     writable,
 )
+from harness.providers.google_generate import GoogleGenerate
 from harness.schema.record import JsonObject
 from tests.cassette.loopback import DIALECTS
 
@@ -76,6 +77,28 @@ def test_at_a_model_endpoint_host_and_key_order_do_not_count():
     ]
     assert requests[0] == requests[1]
     assert requests[0].is_model_call
+
+
+def test_where_the_path_names_the_model_it_counts():
+    body = b'{"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}'
+
+    def request(url: str) -> CanonicalRequest:
+        return canonical_request("POST", url, body, [GoogleGenerate()])
+
+    one = request("https://a/v1beta/models/one:generateContent")
+    assert one.is_model_call
+    assert one.endpoint == "google-generate"
+    assert one.parameters == {"model": "one"}
+    assert one == request("http://b:8080/v1/models/one:generateContent?key=1")
+    others = [
+        request("https://a/v1/models/two:generateContent"),
+        request("https://a/v1/tunedModels/one:generateContent"),
+        request("https://a/v1/models/one:streamGenerateContent?alt=sse"),
+        request("https://a/v1/models/one:countTokens"),
+        request("https://a/v1/models/one"),
+    ]
+    assert len({one.digest, *(other.digest for other in others)}) == 6
+    assert [other.is_model_call for other in others] == [True, True, True, False, False]
 
 
 def test_elsewhere_method_url_and_body_count():
