@@ -14,6 +14,8 @@ from typing import Any
 
 SIZES = (1, 9, 2, 31, 5, 120, 3)
 """Bytes of the pieces that a stream is sent in: they end within events, lines and characters."""
+CHOPPED = 20_000
+"""Bytes after which the rest of a stream is sent in one piece."""
 
 
 class Rejected(Exception):
@@ -122,13 +124,14 @@ def serving(*endpoints: Endpoint) -> Iterator[Lookalike]:
             self._send(raw.encode(), answer)
 
         def _send(self, raw: bytes, answer: Answer) -> None:
-            sizes = cycle(SIZES if answer.is_stream else (len(raw) or 1,))
+            sizes = cycle(SIZES)
+            sent = 0
             try:
-                while raw:
-                    size = next(sizes)
-                    piece, raw = raw[:size], raw[size:]
+                while sent < len(raw):
+                    is_chopped = answer.is_stream and sent < CHOPPED
+                    piece = raw[sent : sent + next(sizes)] if is_chopped else raw[sent:]
+                    sent += len(piece)
                     self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
-                    self.wfile.flush()
                 if not answer.is_cut:
                     self.wfile.write(b"0\r\n\r\n")
             except ConnectionError:
