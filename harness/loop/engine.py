@@ -26,7 +26,7 @@ SUCCEEDED = (TerminationReason.COMPLETED, TerminationReason.SIGNAL, TerminationR
 """Endings that `raise_on_failure` does not raise for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Loop(Setup):
     """One configuration of the loop. It makes one run at a time.
 
@@ -34,7 +34,7 @@ class Loop(Setup):
     run. Hooks live as long as the loop.
     """
 
-    _state: _State = field(default_factory=lambda: _State(), init=False, repr=False, compare=False)
+    _state: _State = field(default_factory=lambda: _State(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what could never work.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness.loop.answered_turn import AnsweredTurn
 from harness.loop.endings import Ending
 from harness.loop.parts import Parts
 from harness.loop.progress import Progress
+from harness.loop.transcript import Transcript
 from harness.protocols import IterationPlan, ModelRequest, SkipModel
 from harness.schema.loop_config import UNSCORED, TerminationReason
 from harness.schema.messages import Message, ModelTurn, StopReason
@@ -27,21 +30,31 @@ class ModelTurns:
         reason = self.parts.hooks.pause_reason(self.parts.events.iteration)
         if reason is not None:
             control.pause(reason)
-        if control.wait_while_paused(lambda why: self.parts.events.emit("paused", reason=why)):
-            self.parts.events.emit("resumed")
-        if self.parts.control.is_cancelled:
+        paused = control.wait_while_paused(lambda why: self.parts.events.emit("paused", reason=why))
+        if control.is_cancelled:
             return None
+        if paused:
+            self.parts.events.emit("resumed")
         for text in control.take_injected():
             self.parts.transcript.add_user(text)
+        return self._prepared()
+
+    def _prepared(self) -> IterationPlan:
+        """The plan that hooks made of the iteration; what they append stays in the conversation."""
+        transcript = self.parts.transcript
+        whole, tools = transcript.messages, self.parts.offered()
         plan = self.parts.hooks.before_iteration(
-            IterationPlan(
-                iteration=self.parts.events.iteration,
-                model=self.parts.setup.model,
-                messages=self.parts.transcript.messages,
-                tools=self.parts.offered(),
-            )
+            IterationPlan(self.parts.events.iteration, self.parts.setup.model, whole, tools)
         )
-        return self.parts.requests.with_appended(plan)
+        messages = plan.messages
+        if plan.append_user:
+            transcript.add_user(plan.append_user)
+            changed = Transcript(plan.messages)
+            changed.add_user(plan.append_user)
+            messages = transcript.messages if plan.messages is whole else changed.messages
+        known = {spec.name for spec in tools}
+        offered = tuple(spec for spec in plan.tools if spec.name in known)
+        return replace(plan, messages=messages, tools=offered)
 
     def ask(self, plan: IterationPlan) -> ModelTurn | SkipModel | Ending | None:
         """The model's turn; an empty one is asked again as often as the settings allow."""
@@ -118,7 +131,7 @@ class ModelTurns:
         self.add_unrun(message, "no tools were offered")
         if message.text:
             self.progress.final_text = message.text
-            self.progress.wrapped_up = prompt is not None
+        self.progress.wrapped_up = prompt is not None
         return None
 
     def add_unrun(self, message: Message, why: str) -> None:

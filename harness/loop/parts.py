@@ -170,7 +170,7 @@ def _full_system(setup: Setup, system: str | None, query: str, events: EventLog)
     """The system prompt with skills and with what is recalled for the task."""
     active = [skill for skill in setup.skills if skill.name in setup.active_skills]
     if setup.skills:
-        system = with_skills(system or "", setup.skills, active)
+        system = with_skills(system, setup.skills, active)
     if setup.recall is None:
         return system
     try:

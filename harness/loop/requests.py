@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from harness.loop.compaction import Compactor
 from harness.loop.events import EventLog
@@ -40,18 +40,6 @@ class Requests:
         self.window = SlidingWindow(config.window) if config.window else None
         self.compactor = Compactor(config.compaction) if config.compaction else None
 
-    def with_appended(self, plan: IterationPlan) -> IterationPlan:
-        """The plan with the text that hooks append, which stays in the conversation."""
-        if not plan.append_user:
-            return plan
-        is_whole = plan.messages is not None and len(plan.messages) == len(self.transcript.messages)
-        self.transcript.add_user(plan.append_user)
-        if is_whole:
-            return replace(plan, messages=self.transcript.messages)
-        changed = Transcript(plan.messages)
-        changed.add_user(plan.append_user)
-        return replace(plan, messages=changed.messages)
-
     def request(self, plan: IterationPlan, *, tool_choice: str | None = None) -> ModelRequest:
         """One model call.
 
@@ -59,7 +47,7 @@ class Requests:
             plan: Model, messages and tools.
             tool_choice: Instead of the one in the settings.
         """
-        choice = tool_choice or (self.config.tool_choice if plan.tools else "auto")
+        choice = tool_choice or self._tool_choice(plan)
         return ModelRequest(
             model=plan.model,
             system=self.options.system,
@@ -70,6 +58,13 @@ class Requests:
             temperature=self.options.temperature,
             cache_marks=self.config.prompt_cache,
         )
+
+    def _tool_choice(self, plan: IterationPlan) -> str:
+        """The setting, unless what it names is not offered in this iteration."""
+        choice = self.config.tool_choice
+        names = [spec.name for spec in plan.tools]
+        is_offered = bool(names) if choice == "required" else choice in names
+        return choice if is_offered else "auto"
 
     def compaction(self) -> ModelRequest | None:
         """The request for a summary of older turns, when one is due."""

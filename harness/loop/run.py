@@ -52,6 +52,8 @@ class Run:
         self.progress = progress
         self.model_turns = ModelTurns(parts, progress)
         self.warned = False
+        self.executed_before = 0
+        self.text = ""
 
     def to_the_end(self) -> Trajectory:
         """Run attempts until one ending, and tell the whole story."""
@@ -104,7 +106,8 @@ class Run:
 
     def _iteration(self) -> Ending | Candidate | None:
         """One model call and what follows from it; None to go on."""
-        calls_before = len(self.parts.answerer.executed)
+        self.executed_before = len(self.parts.answerer.executed)
+        self.text = ""
         plan = self.model_turns.plan()
         if plan is None:
             return self.model_turns.cancelled()
@@ -113,13 +116,14 @@ class Run:
             return self._canned(answer.text)
         if not isinstance(answer, ModelTurn):
             return answer
-        decided = self._follow(answer, plan)
-        if decided is not None:
-            return decided
+        return self._follow(answer, plan) or self._stopped()
+
+    def _stopped(self) -> Ending | None:
+        """The ending by a stop condition that holds after this iteration, or None."""
         return self.parts.stop_conditions.met(
             Iteration(
-                executed=self.parts.answerer.executed[calls_before:],
-                text=Message(role="assistant", content=answer.content).text,
+                executed=self.parts.answerer.executed[self.executed_before :],
+                text=self.text,
                 tokens=self.parts.model.usage.tokens,
                 so_far=lambda: self._told(Ending(TerminationReason.COMPLETED)),
             )
@@ -135,9 +139,9 @@ class Run:
     def _follow(self, turn: ModelTurn, plan: IterationPlan) -> Ending | Candidate | None:
         """What a turn of the model leads to."""
         message = Message(role="assistant", content=turn.content)
-        calls = message.tool_calls
-        if message.text:
-            self.progress.final_text = message.text
+        calls, self.text = message.tool_calls, message.text
+        if self.text:
+            self.progress.final_text = self.text
         self.progress.truncated = turn.stop is StopReason.MAX_TOKENS and not calls
         unrun = self._why_not_run(turn, calls)
         if unrun is not None:
@@ -269,7 +273,7 @@ class Run:
             self._reject(candidate, complaint)
         elif candidate.turn is not None:
             self.transcript.add_results(candidate.turn.results)
-        return Ending(TerminationReason.COMPLETED) if complaint is None else None
+        return Ending(TerminationReason.COMPLETED) if complaint is None else self._stopped()
 
     def _reject(self, candidate: Candidate, complaint: str) -> None:
         assert self.setup.output is not None

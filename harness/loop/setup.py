@@ -24,7 +24,7 @@ from harness.schema.loop_config import LoopConfig
 from harness.schema.suite import Price, Skill
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Setup:
     """Model, tools, settings, and whatever of the user's takes part."""
 
