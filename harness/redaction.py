@@ -15,19 +15,22 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 PLACEHOLDER = "[redacted]"
 """One for all secrets: what a rule finds without the key being set equals what was recorded."""
 
+# The letter of an escape, as in "\nsk-...", is no part of the word that follows it in JSON texts.
+_START = r"(?:\b|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"
+
 # Looking for a fixed part first is a hundred times cheaper than running the patterns.
 _RULES = tuple(
     (fixed_parts, re.compile(pattern))
     for fixed_parts, pattern in (
-        (("sk-",), r"\bsk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}"),
-        (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
-        (("github_pat_",), r"\bgithub_pat_[A-Za-z0-9_]{22,}"),
-        (("glpat-",), r"\bglpat-[A-Za-z0-9_-]{20,}"),
-        (("hf_",), r"\bhf_[A-Za-z0-9]{30,}"),
-        (("AKIA", "ASIA"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-        (("AIza",), r"\bAIza[A-Za-z0-9_-]{35}"),
-        (("xox",), r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-        (("eyJ",), r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+        (("sk-",), _START + r"sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}"),
+        (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), _START + r"gh[pousr]_[A-Za-z0-9]{30,}"),
+        (("github_pat_",), _START + r"github_pat_[A-Za-z0-9_]{22,}"),
+        (("glpat-",), _START + r"glpat-[A-Za-z0-9_-]{20,}"),
+        (("hf_",), _START + r"hf_[A-Za-z0-9]{30,}"),
+        (("AKIA", "ASIA"), _START + r"(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+        (("AIza",), _START + r"AIza[A-Za-z0-9_-]{35}"),
+        (("xox",), _START + r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+        (("eyJ",), _START + r"eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
         (("earer ",), r"(?<=[Bb]earer )[A-Za-z0-9._~+/-]{20,}=*"),
         (
             ("PRIVATE KEY-----",),

@@ -8,10 +8,17 @@ import re
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    ValidationError,
+    model_serializer,
+)
 
 from harness.schema.record import Json, JsonObject, Record
 from harness.schema.results import Verdict
+from harness.schema.signals import RunRequest
 
 FORMAT: Literal[1] = 1
 _SUM_CHARS = 16
@@ -82,6 +89,15 @@ class StoredResult(Record):
     content: str
     status: Literal["ok", "failed", "raised", "timed_out"]
     duration_s: float
+    asks: RunRequest | None = None
+    """A signal, a suspension or a block; not written when there is none."""
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, written: SerializerFunctionWrapHandler) -> JsonObject:
+        fields: JsonObject = written(self)
+        if self.asks is None:
+            del fields["asks"]
+        return fields
 
 
 class ToolLine(Record):

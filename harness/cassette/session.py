@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 from harness.cassette.canonical import CanonicalRequest, canonical_json
@@ -13,6 +16,9 @@ from harness.errors import HarnessError, ReplayMissError
 from harness.schema.results import Verdict
 
 _MAX_ARGUMENTS_CHARS = 300
+
+_IN_TOOL: ContextVar[bool] = ContextVar("in_tool", default=False)
+"""Whether a tool is running here: its model calls are no turn of the trial's."""
 
 
 class Session:
@@ -32,7 +38,7 @@ class Session:
         self.served = 0
         self.recorded = 0
         self.last: str | None = None
-        """The latest model call: what tool calls belong to."""
+        """The latest model call but those that tools make: what tool calls belong to."""
         self.elapsed_s = 0.0
         """How long the answers and tool results used so far took: the same whenever replayed."""
         self.unanswered = False
@@ -97,9 +103,12 @@ class Session:
 
     def _advance(self, request: CanonicalRequest, interaction: str, latency_s: float) -> None:
         self.unanswered = False
-        self.spend(latency_s)
         self._cursors[request.digest] += 1
         self._interactions.append(interaction)
+        if _IN_TOOL.get():
+            # On replay the tool is not run: its own duration is all that passes.
+            return
+        self.spend(latency_s)
         if request.is_model_call:
             self.last = interaction
 
@@ -132,6 +141,15 @@ class Session:
         """Let the trial's time pass."""
         with self._tape.lock:
             self.elapsed_s += seconds
+
+    @contextmanager
+    def running_tool(self) -> Iterator[None]:
+        """While a tool runs, in this context and copies of it."""
+        token = _IN_TOOL.set(True)
+        try:
+            yield
+        finally:
+            _IN_TOOL.reset(token)
 
     def tool_result(self, key: ToolKey) -> StoredResult | None:
         """The recorded result of a tool call."""

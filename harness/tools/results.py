@@ -18,13 +18,12 @@ def as_outcome(value: object) -> ToolOutcome:
     An outcome is taken as it is; a signal, a suspension or a block becomes what the call asks of
     the run; a text is the result, and anything else its JSON with sorted keys.
     """
-    if not isinstance(value, ToolOutcome):
-        try:
-            value = _wrap(value)
-        except (TypeError, ValueError, RecursionError) as error:
-            why = f"the result is no JSON: {error}"
-            value = ToolOutcome(content=why, status="failed")
-    return dataclasses.replace(value, content=storable(value.content))
+    try:
+        outcome = value if isinstance(value, ToolOutcome) else _wrap(value)
+        asks = None if outcome.asks is None else _storable(outcome.asks)
+        return dataclasses.replace(outcome, content=storable(outcome.content), asks=asks)
+    except (TypeError, ValueError, RecursionError) as error:
+        return ToolOutcome(content=f"the result is no JSON: {error}", status="failed")
 
 
 def raised(error: BaseException) -> ToolOutcome:
@@ -38,6 +37,11 @@ def _wrap(value: object) -> ToolOutcome:
     if isinstance(value, Signal | Suspend):
         return ToolOutcome(content=_shown(value), asks=value)
     return ToolOutcome(content=as_text(value))
+
+
+def _storable(request: RunRequest) -> RunRequest:
+    text = json.dumps(request.model_dump(), ensure_ascii=False, allow_nan=False)
+    return type(request).model_validate_json(storable(text))
 
 
 def _shown(request: RunRequest) -> str:

@@ -17,6 +17,7 @@ from harness.cassette.redact import PLACEHOLDER, Redactor, secrets_in
 from harness.cassette.tool_results import RecordedTools
 from harness.protocols import ToolInvocation, ToolOutcome
 from harness.schema.messages import ToolSpec
+from harness.schema.record import Json, JsonObject
 from harness.schema.results import Verdict
 from tests.cassette.cells import ask, open_store
 from tests.cassette.loopback import DIALECTS, ask_openai, upstream, user
@@ -67,6 +68,19 @@ def test_a_word_that_files_are_made_of_is_no_secret(caplog, word: str):
 def test_any_other_word_is_a_secret(caplog, key: str):
     assert secrets_in({"A_API_KEY": key}, names=["my-suite-1"]) == {"A_API_KEY": key}
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_credential_at_the_start_of_a_line_is_found(shape: str):
+    redactor = Redactor({})
+    value: Json = {"command": f"x\n{shape}\ty", "nested": json.dumps({"a": f"x\n{shape}"})}
+    clean = {
+        "command": f"x\n{PLACEHOLDER}\ty",
+        "nested": json.dumps({"a": "x\n" + PLACEHOLDER}),
+    }
+    assert redactor.json(value) == clean
+    assert redactor.text(f"x\n{shape}\ty") == clean["command"]
+    assert redactor.text(f"\\u001b{shape}") == f"\\u001b{PLACEHOLDER}"
 
 
 def test_a_record_without_secrets_is_itself():
@@ -140,6 +154,12 @@ class Tools:
 
     def identity(self, name: str) -> str:
         return name
+
+    def is_sequential(self, name: str) -> bool:
+        return False
+
+    def effects(self, name: str, arguments: JsonObject) -> None:
+        return None
 
     def invoke(self, invocation: ToolInvocation) -> ToolOutcome:
         return ToolOutcome(f"the key is {invocation.arguments['key']}")

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from harness.cassette.tool_results import Difference, RecordedTools
 from harness.errors import ReplayMissError
-from harness.protocols import ToolInvocation, ToolOutcome
+from harness.protocols import Effect, ToolInvocation, ToolOutcome
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
+from harness.schema.signals import Blocked, RunRequest, Signal, Suspend
 from tests.cassette.cells import HINT, answer, ask, open_store, request
 
 
@@ -24,6 +28,12 @@ class Notebook:
 
     def identity(self, name: str) -> str:
         return f"{name} {self.settings}"
+
+    def is_sequential(self, name: str) -> bool:
+        return name == "add"
+
+    def effects(self, name: str, arguments: JsonObject) -> Sequence[Effect] | None:
+        return [Effect("write", f"{name} {arguments}")]
 
     def invoke(self, invocation: ToolInvocation) -> ToolOutcome:
         if invocation.name == "add":
@@ -195,3 +205,151 @@ def test_results_that_no_json_holds_are_recorded(tmp_path: Path):
     with open_store(path) as store:
         tools = RecordedTools(Notebook(), store.session("a"), mode="replay")
         assert tools.invoke(call("add", line="\ud83d")) == ToolOutcome("line 1")
+
+
+class Functions(Notebook):
+    """Tools that are functions of their call."""
+
+    def __init__(self, **functions: Callable[[ToolInvocation], ToolOutcome]) -> None:
+        super().__init__()
+        self.functions = functions
+
+    def invoke(self, invocation: ToolInvocation) -> ToolOutcome:
+        return self.functions[invocation.name](invocation)
+
+
+def test_what_tools_say_of_themselves_is_passed_on(tmp_path: Path):
+    with open_store(tmp_path / "0.jsonl") as store:
+        tools = RecordedTools(Notebook(), store.session("a"), mode="replay")
+        assert [tools.is_sequential(name) for name in ("add", "read")] == [True, False]
+        assert tools.effects("add", {"line": 1}) == [Effect("write", "add {'line': 1}")]
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        Signal(name="DONE", data={"b": [1.0, None], "a": "key swordfish"}),
+        Suspend(correlation_id="mail-7"),
+        Blocked(reason="no swordfish"),
+    ],
+)
+def test_what_a_tool_asks_of_the_run_is_replayed_without_secrets(tmp_path: Path, asks: RunRequest):
+    path = tmp_path / "0.jsonl"
+    inner = Functions(ask=lambda _: ToolOutcome("text", asks=asks))
+    seen = []
+    for mode in ("new_episodes", "none"):
+        with open_store(path, mode, secrets={"A_API_KEY": "swordfish"}) as store:  # type: ignore[arg-type]
+            session = store.session("a")
+            outcome = RecordedTools(inner, session, mode="replay").invoke(call("ask"))
+            seen.append(outcome)
+            session.finish()
+    clean = asks.model_dump_json().replace("swordfish", "[redacted]")
+    assert seen == [ToolOutcome("text", asks=type(asks).model_validate_json(clean))] * 2
+    assert "swordfish" not in path.read_text()
+
+
+def test_a_result_that_asks_nothing_is_written_as_ever(path: Path):
+    assert '"result":{"content":"line 1","status":"ok","duration_s":0.0},"sum"' in path.read_text()
+
+
+def test_live_tools_that_ask_something_else_differ(path: Path):
+    asks = Signal(name="DONE")
+    with open_store(path) as store:
+        session = store.session("a")
+        inner = Functions(add=lambda _: ToolOutcome("line 1", asks=asks))
+        tools = RecordedTools(inner, session, mode="live")
+        ask(session, "go", live="never")
+        assert tools.invoke(call("add", line="one")).asks is None
+    assert [difference.live.asks for difference in tools.differences] == [asks]
+
+
+def test_calls_of_a_turn_that_end_in_any_order_are_found_again(tmp_path: Path):
+    path = tmp_path / "0.jsonl"
+    ended = [threading.Event() for _ in range(3)]
+
+    def last_one_first(invocation: ToolInvocation) -> ToolOutcome:
+        if invocation.position + 1 < len(ended):
+            assert ended[invocation.position + 1].wait(timeout=60)
+        ended[invocation.position].set()
+        return ToolOutcome(f"result {invocation.position}")
+
+    calls = [call("same", position) for position in range(3)]
+    results = [ToolOutcome(f"result {position}") for position in range(3)]
+    with open_store(path, "new_episodes") as store, ThreadPoolExecutor(3) as pool:
+        session = store.session("a")
+        tools = RecordedTools(Functions(same=last_one_first), session, mode="replay")
+        ask(session, "go", live="do all")
+        assert list(pool.map(tools.invoke, calls)) == results
+        session.finish()
+    with open_store(path) as store:
+        session = store.session("a")
+        ask(session, "go", live="never")
+        tools = RecordedTools(Functions(), session, mode="replay")
+        assert [tools.invoke(each) for each in (calls[1], calls[2], calls[0])] == [
+            results[1],
+            results[2],
+            results[0],
+        ]
+
+
+def test_a_model_call_that_a_tool_makes_does_not_change_whose_the_other_calls_are(tmp_path: Path):
+    path = tmp_path / "0.jsonl"
+    elapsed = []
+    for mode in ("new_episodes", "none"):
+        with open_store(path, mode) as store:
+            session = store.session("a")
+
+            def think(invocation: ToolInvocation) -> ToolOutcome:
+                return ToolOutcome(ask(session, "help me", live="so"), duration_s=2)  # noqa: B023
+
+            tools = RecordedTools(
+                Functions(think=think, plain=lambda _: ToolOutcome("p")), session, mode="replay"
+            )
+            ask(session, "go", live="think, then go on")
+            assert tools.invoke(call("think")).content == "so"
+            assert tools.invoke(call("plain", 1)).content == "p"
+            elapsed.append(session.elapsed_s)
+            session.finish()
+    assert elapsed == [2.01, 2.01]
+
+
+def test_parallel_calls_wait_until_the_folder_is_rebuilt(path: Path):
+    """Two new calls at once: the served one must have run before either."""
+    lines: list[str] = []
+
+    def add(invocation: ToolInvocation) -> ToolOutcome:
+        # Long enough for the other call to come first, if it may.
+        threading.Event().wait(0.2)
+        lines.append("one")
+        return ToolOutcome("line 1")
+
+    inner = Functions(add=add, read=lambda _: ToolOutcome(" ".join(lines)))
+    both = threading.Barrier(2)
+
+    def together(position: int) -> ToolOutcome:
+        both.wait(timeout=60)
+        return tools.invoke(call("read", position))
+
+    with open_store(path, "new_episodes") as store, ThreadPoolExecutor(2) as pool:
+        session = store.session("b")
+        tools = RecordedTools(inner, session, mode="replay")
+        ask(session, "go", live="never")
+        tools.invoke(call("add", line="one"))
+        ask(session, "go", "add it", "line 1", "more", live="read twice")
+        assert [outcome.content for outcome in pool.map(together, (0, 1))] == ["one", "one"]
+
+
+def test_served_calls_of_a_turn_are_run_again_in_its_order(tmp_path: Path):
+    path = tmp_path / "0.jsonl"
+    calls = [call("add", position, line=str(position)) for position in range(3)]
+    for mode, order in (("a", (0, 1, 2)), ("b", (2, 0, 1))):
+        inner = Notebook()
+        with open_store(path, "new_episodes") as store:
+            session = store.session(mode)
+            tools = RecordedTools(inner, session, mode="replay")
+            ask(session, "go", live="add three")
+            for position in order:
+                tools.invoke(calls[position])
+            tools.rebuild()
+            session.finish()
+        assert inner.lines == ["0", "1", "2"]

@@ -149,6 +149,17 @@ def test_what_a_tool_asks_of_the_run_is_kept_beside_its_text(
     assert (outcome.status, outcome.content, outcome.asks) == (status, content, value)
 
 
+def test_what_a_tool_asks_is_fit_for_files():
+    half = Signal(name="DONE", data={"\ud800": ["\ud800"]})
+    whole = Signal(name="DONE", data={"?": ["?"]})
+    outcome = invoke(lambda arguments, timeout_s: half)
+    assert (outcome.content, outcome.asks) == ('{"?": ["?"]}', whole)
+    outcome = invoke(lambda arguments, timeout_s: ToolOutcome("x", asks=half))
+    assert (outcome.content, outcome.asks) == ("x", whole)
+    outcome = invoke(lambda arguments, timeout_s: Signal(name="DONE", data=float("nan")))
+    assert (outcome.status, outcome.asks) == ("failed", None)
+
+
 async def sleep_or_say(arguments: JsonObject, timeout_s: float) -> Any:
     if "sleep" in arguments:
         await asyncio.sleep(60)
