@@ -14,6 +14,7 @@ from harness.providers.wire_json import (
     field,
     items,
     messages_of,
+    object_schema,
     parameters_of,
     sendable,
     without_nulls,
@@ -155,7 +156,7 @@ def _tool(spec: ToolSpec) -> JsonObject:
         "function": {
             "name": legal(spec.name),
             "description": spec.description,
-            "parameters": spec.parameters,
+            "parameters": object_schema(spec.parameters),
         },
     }
 

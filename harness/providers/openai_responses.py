@@ -12,6 +12,7 @@ from harness.providers.wire_json import (
     field,
     items,
     messages_of,
+    object_schema,
     parameters_of,
     sendable,
     without_nulls,
@@ -114,7 +115,7 @@ def _asked(message: Message) -> list[Json]:
     ]
     parts: list[Json] = []
     for block in message.content:
-        if isinstance(block, Text):
+        if isinstance(block, Text) and block.text:
             parts.append({"type": "input_text", "text": block.text})
         elif isinstance(block, VendorBlock) and block.dialect == NAME:
             parts.append(block.data)
@@ -125,11 +126,11 @@ def _asked(message: Message) -> list[Json]:
 
 def _said(message: Message) -> list[Json]:
     """The items of an assistant turn, in order; neighbouring texts share a message."""
-    wire: list[Json] = []
+    wire: list[JsonObject] = []
     parts: list[Json] | None = None
     extra: JsonObject = {}
     for block in message.content:
-        if isinstance(block, Text):
+        if isinstance(block, Text) and block.text:
             if parts is None:
                 parts = []
                 wire.append({"type": "message", "role": "assistant", "content": parts, **extra})
@@ -137,21 +138,26 @@ def _said(message: Message) -> list[Json]:
             parts.append({"type": "output_text", "text": block.text})
         elif isinstance(block, ToolCall):
             parts = None
-            wire.append(
-                {
-                    "type": "function_call",
-                    "call_id": block.id,
-                    "name": legal(block.name),
-                    "arguments": block.arguments,
-                }
-            )
+            wire.append(_wire_call(block))
         elif isinstance(block, VendorBlock) and block.dialect == NAME:
             parts = None
             if "type" in block.data:
                 wire.append(block.data)
             else:
                 extra = block.data
-    return wire
+    # The vendor refuses reasoning that led to nothing, as in a turn that was cut.
+    while wire and wire[-1].get("type") == "reasoning":
+        wire.pop()
+    return [*wire]
+
+
+def _wire_call(call: ToolCall) -> JsonObject:
+    return {
+        "type": "function_call",
+        "call_id": call.id,
+        "name": legal(call.name),
+        "arguments": call.arguments,
+    }
 
 
 def _tool(spec: ToolSpec) -> JsonObject:
@@ -159,7 +165,7 @@ def _tool(spec: ToolSpec) -> JsonObject:
         "type": "function",
         "name": legal(spec.name),
         "description": spec.description,
-        "parameters": spec.parameters,
+        "parameters": object_schema(spec.parameters),
         # Left out, the vendor makes every property required and forbids all others.
         "strict": False,
     }

@@ -67,6 +67,11 @@ def count(holder: JsonObject, key: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
+def object_schema(schema: JsonObject) -> JsonObject:
+    """The schema of a tool's arguments, which vendors want to call itself one of an object."""
+    return schema if schema.get("type") == "object" else {**schema, "type": "object"}
+
+
 def messages_of(body: JsonObject, key: str = "messages") -> list[JsonObject] | None:
     """The messages of a request, or None when they are not what any vendor accepts."""
     messages = body.get(key)

@@ -102,6 +102,51 @@ def test_parameters_are_sent_and_absent_ones_are_not() -> None:
     assert set(to_request(request())) == {"model", "messages", "max_completion_tokens"}
 
 
+@pytest.mark.parametrize(
+    ("choice", "sent"),
+    [
+        ("auto", None),
+        ("required", "required"),
+        ("none", "none"),
+        ("shell", {"type": "function", "function": {"name": "shell"}}),
+    ],
+)
+def test_tool_choice(choice: str, sent: object) -> None:
+    spec = ToolSpec(name="shell", description="Run.", parameters={"type": "object"})
+    body = to_request(request(tools=(spec,), tool_choice=choice))
+    assert body.get("tool_choice") == sent
+    assert body["tools"]
+    assert "tool_choice" not in to_request(request(tool_choice=choice))
+
+
+def test_a_stream_asks_for_its_usage_and_changes_nothing_else() -> None:
+    plain = request(system="S")
+    assert OpenAIChat().to_request(plain, stream=True) == to_request(plain) | {
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+def test_cache_marks_are_not_sent() -> None:
+    assert to_request(request(cache_marks=True)) == to_request(request())
+
+
+def test_names_that_the_vendor_refuses_are_spelled_so_that_it_takes_them() -> None:
+    spec = ToolSpec(name="fs.read", description="Read.", parameters={})
+    call = ToolCall(id="a", name="fs.read", arguments="{}")
+    body = to_request(
+        request(Message(role="assistant", content=(call,)), tools=(spec,), tool_choice="fs.read")
+    )
+    wire = body["messages"][0]["tool_calls"][0]
+    names = {
+        body["tools"][0]["function"]["name"],
+        body["tool_choice"]["function"]["name"],
+        wire["function"]["name"],
+    }
+    assert names == {"fs_x2E_read"}
+    assert OpenAIChat().from_response(answer({"tool_calls": [wire]})).content == (call,)
+
+
 def test_system_text_can_go_under_the_developer_role() -> None:
     body = to_request(request(system="S"), OpenAIChat(system_role="developer"))
     assert body["messages"][0] == {"role": "developer", "content": "S"}

@@ -52,7 +52,11 @@ def piece(
 
 
 END = chunk(finish="tool_calls")
-USAGE = {"id": "c-1", "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+USAGE: dict[str, Any] = {
+    "id": "c-1",
+    "choices": [],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 1},
+}
 
 
 def read(*events: dict[str, Any]) -> tuple[ModelTurn, list[ModelDelta]]:
@@ -174,9 +178,9 @@ def test_calls_without_ids_get_the_same_made_ones_as_without_streaming() -> None
     )
     assert [call.id for call in turn.content if isinstance(call, ToolCall)] == ["c-1_0", "c-1_1"]
     assert {delta.call_id for delta in deltas} == {"c-1_0", "c-1_1"}
-    whole = {"id": "c-1", "model": "m"}
+    whole: dict[str, Any] = {"id": "c-1", "model": "m"}
     wire = [{"function": {"name": name, "arguments": "{}"}} for name in ("shell", "read")]
-    choice = {"message": {"tool_calls": wire}, "finish_reason": "tool_calls"}
+    choice: dict[str, Any] = {"message": {"tool_calls": wire}, "finish_reason": "tool_calls"}
     assert OpenAIChat().from_response(whole | {"choices": [choice]}) == turn
 
 

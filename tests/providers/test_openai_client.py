@@ -18,7 +18,7 @@ from harness.errors import (
     RateLimitedError,
     ReplayMissError,
 )
-from harness.protocols import ModelDelta, ModelRequest, Provider
+from harness.protocols import Dialect, ModelDelta, ModelRequest, Provider
 from harness.providers.openai_chat import OpenAIChat
 from harness.providers.openai_client import client
 from harness.providers.openai_responses import OpenAIResponses
@@ -66,7 +66,7 @@ BEGUN = {
     "chat": [*openai_chat.chunks(CHAT)][:3],
     "responses": [*openai_responses.numbered(RESPONSE)][:5],
 }
-DIALECTS = {"chat": OpenAIChat(), "responses": OpenAIResponses()}
+DIALECTS: dict[str, Dialect] = {"chat": OpenAIChat(), "responses": OpenAIResponses()}
 
 apis = pytest.mark.parametrize("api", ["chat", "responses"])
 
@@ -257,7 +257,7 @@ def test_cached_tokens_are_counted_apart_when_streamed_too(server: Lookalike) ->
 
 def test_system_text_goes_where_the_model_wants_it(server: Lookalike) -> None:
     for role in ("system", "developer"):
-        chat = client(base_url=f"{server.url}/v1", api_key="k", system_role=role)  # type: ignore[arg-type]
+        chat = client(base_url=f"{server.url}/v1", api_key="k", system_role=role)
         chat.complete(REQUEST)
         assert server.bodies[-1]["messages"][0] == {"role": role, "content": "Be brief."}
     provider("responses", server).complete(REQUEST)

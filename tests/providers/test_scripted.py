@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import ModelCallError, RateLimitedError
-from harness.protocols import ModelRequest
+from harness.protocols import ModelDelta, ModelRequest
 from harness.providers.scripted import Scripted, turn
-from harness.schema.messages import StopReason, Text, ToolCall
+from harness.schema.messages import Message, StopReason, Text, ToolCall
 
 REQUESTS = [ModelRequest(model=f"m{n}", system=None, messages=()) for n in range(3)]
 
@@ -37,3 +37,35 @@ def test_a_turn_stops_for_the_reason_its_content_gives() -> None:
     assert spoken.stop is StopReason.TOOL_USE
     assert turn("hi").stop is StopReason.END_TURN
     assert turn("hi", stop=StopReason.MAX_TOKENS).stop is StopReason.MAX_TOKENS
+
+
+def test_a_streamed_turn_comes_in_pieces_that_make_it_up() -> None:
+    spoken = turn("a text of some length", calls=[("a", "shell", '{"command": "ls"}')])
+    deltas: list[ModelDelta] = []
+    assert Scripted([spoken]).complete(REQUESTS[0], deltas.append) == spoken
+    kinds = [delta.kind for delta in deltas]
+    assert kinds == [
+        *["text"] * 3,
+        "call_start",
+        *["call_arguments"] * 3,
+        "call_done",
+    ]
+    assert "".join(delta.text for delta in deltas[:3]) == "a text of some length"
+    assert "".join(delta.text for delta in deltas[4:7]) == '{"command": "ls"}'
+    assert deltas[3].text == "shell"
+    assert {delta.call_id for delta in deltas[3:]} == {"a"}
+
+
+def test_an_exception_streams_nothing() -> None:
+    deltas: list[ModelDelta] = []
+    with pytest.raises(RateLimitedError):
+        Scripted([RateLimitedError("slow")]).complete(REQUESTS[0], deltas.append)
+    assert deltas == []
+
+
+def test_a_remembered_request_does_not_change_with_the_conversation() -> None:
+    messages = [Message(role="user", content=(Text(text="Go."),))]
+    provider = Scripted([turn("one")])
+    provider.complete(ModelRequest(model="m", system=None, messages=messages))
+    messages.append(Message(role="user", content=(Text(text="Later."),)))
+    assert provider.requests[0].messages == (messages[0],)

@@ -42,6 +42,7 @@ def check(body: dict[str, Any]) -> None:
         only(tool, {"type", "function"})
         only(tool["function"], {"name"}, {"description", "parameters"})
         require(NAME.fullmatch(tool["function"]["name"]), "bad tool name")
+        check_schema(tool["function"].get("parameters", {"type": "object"}))
     names = [tool["function"]["name"] for tool in body.get("tools", [])]
     require("tools" not in body or names, "tools is empty")
     require(len(set(names)) == len(names), "two tools of one name")
@@ -49,6 +50,10 @@ def check(body: dict[str, Any]) -> None:
         require(names, "tool_choice without tools")
         check_choice(body["tool_choice"], names)
     _check_conversation(body["messages"])
+
+
+def check_schema(schema: Any) -> None:
+    require(isinstance(schema, dict) and schema.get("type") == "object", "schema of no object")
 
 
 def check_choice(choice: Any, names: list[str]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.providers.lookalikes.openai_chat import NAME, pieces, rejection
+from tests.providers.lookalikes.openai_chat import NAME, check_schema, pieces, rejection
 from tests.providers.lookalikes.server import Answer, Endpoint, only, require, stream
+
+SAID = ("function_call", "reasoning")
 
 ANSWER: dict[str, Any] = {
     "id": "resp_1",
@@ -43,6 +45,7 @@ def check(body: dict[str, Any]) -> None:
     for tool in body.get("tools", []):
         only(tool, {"type", "name", "parameters", "strict"}, {"description"})
         require(NAME.fullmatch(tool["name"]), "bad tool name")
+        check_schema(tool["parameters"])
     names = [tool["name"] for tool in body.get("tools", [])]
     require(len(set(names)) == len(names), "two tools of one name")
     choice = body.get("tool_choice", "auto")
@@ -58,7 +61,7 @@ def check(body: dict[str, Any]) -> None:
 def _check_input(items: list[dict[str, Any]]) -> None:
     seen: list[str] = []
     open_calls: list[str] = []
-    for item in items:
+    for item, after in zip(items, [*items[1:], None], strict=True):
         kind = item.get("type", "message")
         if kind == "function_call":
             only(item, {"type", "call_id", "name", "arguments"}, {"id", "status"})
@@ -75,6 +78,10 @@ def _check_input(items: list[dict[str, Any]]) -> None:
         elif kind == "reasoning":
             only(item, {"type", "id", "summary"}, {"encrypted_content", "content", "status"})
             require(item.get("encrypted_content"), "a reasoning item that was not stored")
+            require(
+                after and (after.get("role") == "assistant" or after["type"] in SAID),
+                "a reasoning item without its required following item",
+            )
         else:
             require(kind == "message", f"unknown item {kind!r}")
             _check_message(item)
