@@ -34,7 +34,7 @@ from harness.schema.messages import (
     ToolSpec,
 )
 from harness.schema.suite import ModelConfig
-from tests.providers.lookalike import MESSAGES
+from tests.providers.lookalikes.anthropic import ENDPOINT as MESSAGES
 from tests.providers.lookalikes.openai_chat import CHAT
 from tests.providers.lookalikes.openai_responses import RESPONSES
 from tests.providers.lookalikes.server import Answer, Lookalike, serving

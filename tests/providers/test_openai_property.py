@@ -200,16 +200,3 @@ def test_a_streamed_response_is_the_same(messages: tuple[Message, ...], size: in
         turn, deltas = read(RESPONSES, openai_responses.events(answer, size=size))
         assert turn == RESPONSES.from_response(answer)
         shows(deltas, turn)
-
-
-@given(responses_conversations)
-def test_each_request_extends_the_one_before_it(messages: tuple[Message, ...]) -> None:
-    earlier: list[Any] = []
-    for end in range(1, len(messages) + 1):
-        request = ModelRequest(model="m", system="S", messages=messages[:end])
-        body = RESPONSES.to_request(request)
-        parameters, split = RESPONSES.split(body)
-        assert parameters.keys() == body.keys() - {"input"}
-        assert split[: len(earlier)] == earlier
-        assert RESPONSES.split({**parameters, "input": [*split]}) == (parameters, split)
-        earlier = split
