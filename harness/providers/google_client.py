@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import cache
-from threading import local
 from typing import Any
 
 import httpx2
@@ -25,6 +24,9 @@ from harness.schema.record import Json, JsonObject
 DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com"
 
 API_VERSION = "v1"
+
+VERSION = re.compile(r"/(v\d\w*)/?$")
+"""How a base URL ends that chooses another version of the API, for instance `/v1beta`."""
 
 MODEL = re.compile(r"[\w.@/-]+")
 
@@ -55,10 +57,9 @@ def client(*, base_url: str | None, api_key: str, timeout_s: float = 600) -> Sdk
 
 @dataclass(frozen=True, slots=True)
 class _Sdk:
-    """The SDK's client, and the answer that each thread waits for."""
+    """The two calls of the SDK's client, with bodies and answers as they are."""
 
     client: genai.Client
-    opened: local = field(default_factory=local)
 
     def send(self, body: JsonObject) -> Json:
         model, sent = _parted(body)
@@ -71,49 +72,35 @@ class _Sdk:
                 http_options=types.HttpOptions(extra_body=sent),
                 should_return_http_response=True,
                 automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-                automatic_continuation=False,
             ),
         )
         raw = answer.sdk_http_response
         return parsed((raw.body if raw else None) or "")
 
-    def stream(self, body: JsonObject) -> AbstractContextManager[Iterable[Json]]:
-        return self._stream(body)
-
     @contextmanager
-    def _stream(self, body: JsonObject) -> Iterator[Iterable[Json]]:
+    def stream(self, body: JsonObject) -> Iterator[Iterable[Json]]:
         model, sent = _parted(body)
         path = f"{model}:streamGenerateContent?alt=sse"
         # The public call gives each event as the SDK's types, without what they do not know.
-        chunks = self.client._api_client.request_streamed("post", path, dict(sent))
-        try:
-            with closing(chunks):
-                yield (parsed(chunk.body or "") for chunk in chunks)
-        finally:
-            # The SDK leaves the connection open where the stream is not read to its end.
-            response: httpx2.Response | None = self.opened.__dict__.pop("response", None)
-            if response is not None:
-                response.close()
+        chunks = self.client._api_client.request_streamed("post", path, sent)
+        with closing(chunks):
+            yield (parsed(chunk.body or "") for chunk in chunks)
 
 
 @cache
 def _sdk(base_url: str, api_key: str, timeout_s: float) -> _Sdk:
     """One SDK client per endpoint and key: building one costs more than a replayed call."""
-    opened = local()
-
-    def remember(response: httpx2.Response) -> None:
-        opened.response = response
-
+    version = VERSION.search(base_url)
     options = types.HttpOptions(
-        base_url=base_url,
-        api_version=API_VERSION,
+        base_url=base_url[: version.start()] if version else base_url,
+        api_version=version[1] if version else API_VERSION,
         timeout=int(timeout_s * 1000),
         # As often as the other vendors' SDKs try.
         retry_options=types.HttpRetryOptions(attempts=3, initial_delay=0.5, jitter=0.25),
-        httpx_client=httpx2.Client(follow_redirects=True, event_hooks={"response": [remember]}),
+        # Otherwise an environment variable chooses the library, and with it the errors.
+        httpx_client=httpx2.Client(follow_redirects=True),
     )
-    sdk = genai.Client(vertexai=False, api_key=api_key, http_options=options)
-    return _Sdk(sdk, opened)
+    return _Sdk(genai.Client(vertexai=False, api_key=api_key, http_options=options))
 
 
 def _parted(body: JsonObject) -> tuple[str, dict[str, Any]]:

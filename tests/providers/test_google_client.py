@@ -141,6 +141,12 @@ def test_the_body_that_arrives_is_the_dialects_and_the_url_names_the_model(
 
 
 @both_ways
+def test_a_base_url_may_choose_the_version(on_delta: Any, server: Lookalike) -> None:
+    client(base_url=f"{server.url}/v1beta/", api_key=KEY).complete(HELLO, on_delta)
+    assert server.paths[0].startswith("/v1beta/models/gemini-test:")
+
+
+@both_ways
 def test_the_key_travels_in_one_header_only(on_delta: Any, server: Lookalike) -> None:
     made(server).complete(HELLO, on_delta)
     carriers = {name for name, value in server.headers[0].items() if KEY in value}
@@ -191,7 +197,7 @@ def test_an_answer_goes_back_as_it_came(on_delta: Any, server: Lookalike) -> Non
 @both_ways
 def test_what_the_vendor_rejects_is_a_failed_call(on_delta: Any, server: Lookalike) -> None:
     unanswered = replace(REQUEST, messages=REQUEST.messages[:2])
-    with pytest.raises(ModelCallError, match=r"HTTP 400: .*user role"):
+    with pytest.raises(ModelCallError, match=r"HTTP 400: .*function response"):
         made(server).complete(unanswered, on_delta)
 
 

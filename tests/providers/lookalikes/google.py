@@ -169,7 +169,7 @@ def _rejection(why: str) -> dict[str, Any]:
 
 
 GOOGLE = Endpoint(
-    r"/v1/models/[^/:]+:(generateContent|streamGenerateContent\?alt=sse)",
+    r"/v1(?:beta)?/models/[^/:]+:(generateContent|streamGenerateContent\?alt=sse)",
     check,
     _answer,
     _rejection,
