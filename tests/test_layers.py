@@ -18,7 +18,7 @@ LAYERS = (
     ("schema",),
     ("protocols", "redaction"),
     ("loader", "providers", "cassette", "sandbox", "tools", "loop", "scorers"),
-    ("runner",),
+    ("runner", "agents"),
     ("backends", "analysis"),
     ("report", "proxy"),
     ("cli", "pytest_plugin"),

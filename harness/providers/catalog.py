@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +14,9 @@ from harness.providers.google_generate import GoogleGenerate
 from harness.providers.ollama_chat import OllamaChat
 from harness.providers.openai_chat import OpenAIChat
 from harness.providers.openai_responses import OpenAIResponses
+from harness.providers.wire_json import parsed
+from harness.schema.messages import ModelTurn
+from harness.schema.record import Json
 from harness.schema.suite import ModelConfig
 
 
@@ -79,8 +82,30 @@ def all_dialects() -> list[Dialect]:
     return [AnthropicMessages(), OpenAIChat(), OpenAIResponses(), OllamaChat(), GoogleGenerate()]
 
 
-def live_client(model: ModelConfig, api_key: str) -> Provider:
+def recorded_turn(dialect: Dialect, answer: Json) -> ModelTurn:
+    """The neutral turn in a recorded answer: a body, or the events of a streamed one.
+
+    Raises:
+        ModelCallError: the answer holds none.
+    """
+    if isinstance(answer, dict):
+        return dialect.from_response(answer)
+    # Ollama's streams are lines, the others' are server-sent events.
+    events = map(parsed, answer.splitlines()) if isinstance(answer, str) else answer
+    assembler = dialect.assembler()
+    for event in events if isinstance(events, Iterable) else ():
+        data = event.get("data", event) if isinstance(event, dict) else None
+        if isinstance(data, dict):
+            assembler.add(data)
+    return dialect.from_response(assembler.body())
+
+
+def live_client(model: ModelConfig, api_key: str | None) -> Provider:
     """The live client of a model.
+
+    Args:
+        model: Which one, and where.
+        api_key: None leaves it to the vendor's SDK to find one.
 
     Raises:
         ConfigurationError: the vendor's SDK is not installed.

@@ -1,0 +1,204 @@
+"""Agents over HTTP; needs the extra `http`. Serve the application with uvicorn, for instance."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Collection, Mapping
+from functools import partial
+
+from pydantic import Field
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from harness.agents.connection import connect
+from harness.agents.definition import AgentDefinition
+from harness.agents.workflow import Connect, invoke_agent
+from harness.errors import BadInputError, ConfigurationError, InfrastructureError
+from harness.loader.reading import known, validated
+from harness.protocols import Provider
+from harness.schema.record import JsonObject, Record, storable
+from harness.schema.suite import ModelConfig
+
+INVOKE = "agents:invoke"
+"""The scope that every call needs."""
+
+MAX_BODY_BYTES = 1_000_000
+
+
+class InvokeRequest(Record):
+    """The body of a call."""
+
+    inputs: JsonObject = Field(default_factory=dict)
+    """A value for each input of the agent."""
+    model: str | None = None
+    """Name of another model of the agent's provider."""
+    temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    max_iterations: int | None = Field(default=None, ge=1)
+    """In place of the agent's own limit."""
+
+
+def app(
+    agents: Mapping[str, AgentDefinition],
+    *,
+    tokens: Mapping[str, Collection[str]],
+    connect: Connect = connect,
+    max_body_bytes: int = MAX_BODY_BYTES,
+) -> Starlette:
+    """The application that serves agents.
+
+    `POST /v1/agents/NAME/invoke-iterative` gives what `invoke_agent` does; `GET /v1/agents` lists
+    the agents that the caller may invoke. Errors are `{"error": "one line"}`.
+
+    Args:
+        agents: By name, as `load_agents` gives them.
+        tokens: Bearer token -> scopes of its owner: `agents:invoke` for every call, what an agent
+            asks for besides, and `tools:execute` or `tools:NAME` for the tools it may run.
+        connect: Makes what answers the model calls; live clients if not given.
+        max_body_bytes: Larger requests are refused.
+
+    Raises:
+        ConfigurationError: a token is empty.
+    """
+    callers = _Callers(tokens)
+    connected = partial(_connected, connect)
+
+    async def list_agents(request: Request) -> Response:
+        scopes = callers.scopes_of(request)
+        _need(scopes, [INVOKE])
+        return JSONResponse(
+            {"agents": [_shown(agent) for agent in agents.values() if _may_call(scopes, agent)]}
+        )
+
+    async def invoke(request: Request) -> Response:
+        scopes = callers.scopes_of(request)
+        _need(scopes, [INVOKE])
+        name = request.path_params["name"]
+        agent = agents.get(name)
+        if agent is None:
+            raise HTTPException(404, f"no agent {name!r}; {known(agents, name)}")
+        _need(scopes, agent.file.scopes)
+        body = _invoke_request(await _body(request, max_body_bytes))
+        limit = {} if body.max_iterations is None else {"max_iterations": body.max_iterations}
+        call = partial(
+            invoke_agent,
+            agent,
+            body.inputs,
+            model=body.model,
+            temperature=body.temperature,
+            config=limit,
+            scopes=scopes,
+            connect=connected,
+        )
+        # The loop is synchronous: in a thread, one call does not hold up the others.
+        return JSONResponse(await run_in_threadpool(call))
+
+    return Starlette(
+        routes=[
+            Route("/v1/agents", list_agents, methods=["GET"]),
+            Route("/v1/agents/{name}/invoke-iterative", invoke, methods=["POST"]),
+        ],
+        exception_handlers={
+            HTTPException: _answer_http_error,
+            BadInputError: _answer_bad_input,
+            Exception: _answer_failure,
+        },
+    )
+
+
+def _connected(connect: Connect, model: ModelConfig) -> Provider:
+    """A client that cannot be made is no fault of the caller's."""
+    try:
+        return connect(model)
+    except BadInputError as error:
+        raise InfrastructureError(str(error)) from error
+
+
+class _Callers:
+    """Who may call, by token."""
+
+    def __init__(self, tokens: Mapping[str, Collection[str]]) -> None:
+        if not all(token.strip() for token in tokens):
+            raise ConfigurationError("tokens: an empty token would let everybody in; remove it")
+        self._scopes = [(_digest(token), frozenset(scopes)) for token, scopes in tokens.items()]
+
+    def scopes_of(self, request: Request) -> frozenset[str]:
+        """The scopes of the caller; the time it takes says nothing about the tokens there are."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        given = _digest(token.strip())
+        found: frozenset[str] | None = None
+        for digest, scopes in self._scopes:
+            if hmac.compare_digest(digest, given):
+                found = scopes
+        if found is None or kind.lower() != "bearer":
+            raise HTTPException(
+                401,
+                "give a known token: Authorization: Bearer TOKEN",
+                {"www-authenticate": "Bearer"},
+            )
+        return found
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="replace")).digest()
+
+
+def _may_call(scopes: frozenset[str], agent: AgentDefinition) -> bool:
+    return scopes.issuperset(agent.file.scopes)
+
+
+def _need(scopes: frozenset[str], needed: Collection[str]) -> None:
+    missing = [scope for scope in needed if scope not in scopes]
+    if missing:
+        raise HTTPException(403, f"the token lacks the scope {missing[0]}")
+
+
+def _shown(agent: AgentDefinition) -> JsonObject:
+    return {
+        "name": agent.name,
+        "description": agent.file.description,
+        "inputs": {name: entry.model_dump() for name, entry in agent.file.inputs.items()},
+    }
+
+
+async def _body(request: Request, limit: int) -> bytes:
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > limit:
+            raise HTTPException(413, f"the body is larger than {limit} bytes")
+    return bytes(body)
+
+
+def _invoke_request(body: bytes) -> InvokeRequest:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadInputError("the body is no JSON; send an object with inputs") from None
+    if not isinstance(value, dict):
+        raise BadInputError("the body must be a JSON object with inputs")
+    return validated(InvokeRequest, value, where="body")
+
+
+async def _answer_http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _error(error.status_code, error.detail, error.headers)
+
+
+async def _answer_bad_input(_: Request, error: Exception) -> Response:
+    return _error(422, str(error))
+
+
+async def _answer_failure(_: Request, error: Exception) -> Response:
+    # What failed is for the server's log, where it goes as well, and not for the caller.
+    return _error(500, f"the call failed ({type(error).__name__}); see the server's log")
+
+
+def _error(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
+    line = " ".join(storable(text).split())
+    return JSONResponse({"error": line}, status_code=status, headers=headers)

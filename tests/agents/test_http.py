@@ -1,0 +1,286 @@
+"""Agents over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+
+from harness.agents.connection import connect
+from harness.agents.definition import load_agents
+from harness.agents.http import app
+from harness.agents.workflow import Connect, invoke_agent
+from harness.errors import ConfigurationError
+from harness.protocols import ModelRequest, OnDelta
+from harness.providers.scripted import Scripted, turn
+from harness.schema.messages import ModelTurn
+from harness.schema.suite import ModelConfig
+from tests.agents.support import write_agents
+from tests.loop.support import call
+from tests.providers.lookalikes import openai_chat
+from tests.providers.lookalikes.server import serving
+
+TOKENS = {
+    "t-all": ["agents:invoke", "tools:execute", "staff"],
+    "t-invoke": ["agents:invoke"],
+    "t-none": ["staff"],
+}
+COUNTER = "/v1/agents/counter/invoke-iterative"
+TALKER = "/v1/agents/talker/invoke-iterative"
+
+
+def counting(_: ModelConfig) -> Scripted:
+    return Scripted(
+        [
+            turn(calls=[call("1", "query", harbour="north")]),
+            turn(calls=[call("2", "output", boats=4)]),
+        ]
+    )
+
+
+class Server:
+    """What answers, and how to ask it."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str | None = "t-all",
+        headers: dict[str, str] | None = None,
+    ) -> tuple[int, Any, dict[str, str]]:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        sent = dict(headers or {})
+        if token is not None:
+            sent["authorization"] = f"Bearer {token}"
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        connection.request(method, path, raw if body is not None else None, sent)
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+        connection.close()
+        return response.status, answer, {k.lower(): v for k, v in response.getheaders()}
+
+
+@contextmanager
+def served(application: Starlette) -> Iterator[Server]:
+    config = uvicorn.Config(application, port=0, log_level="critical", ws="none", lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started and thread.is_alive():
+        time.sleep(0.01)
+    try:
+        yield Server(server.servers[0].sockets[0].getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@contextmanager
+def agents_served(folder: Path, connect: Connect = counting, **how: Any) -> Iterator[Server]:
+    with served(app(load_agents(folder), tokens=TOKENS, connect=connect, **how)) as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_agents(tmp_path)
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[Server]:
+    with agents_served(folder) as server:
+        yield server
+
+
+def test_a_call_gives_what_the_python_call_gives(folder: Path, server: Server) -> None:
+    inputs = {"harbour": "north"}
+    status, over_http, _ = server.ask("POST", COUNTER, {"inputs": inputs})
+    in_python = invoke_agent(load_agents(folder)["counter"], inputs, connect=counting)
+    assert status == 200
+    for result in (over_http, in_python):
+        assert len(str(result.pop("run_id"))) > 8
+        assert result.pop("duration_s")
+    assert over_http == in_python
+    assert over_http["output"] == {"boats": 4}
+
+
+def test_the_body_may_change_model_temperature_and_iterations(folder: Path) -> None:
+    with serving(openai_chat.CHAT) as vendor:
+
+        def at_vendor(model: ModelConfig) -> Any:
+            return connect(model.model_copy(update={"base_url": f"{vendor.url}/v1"}))
+
+        body = {"inputs": {"topic": "x"}, "model": "m-9", "temperature": 0.25, "max_iterations": 1}
+        with agents_served(folder, at_vendor) as server:
+            status, answer, _ = server.ask("POST", TALKER, body)
+    assert (status, answer["termination_reason"]) == (200, "completed")
+    assert vendor.bodies[0]["model"] == "m-9"
+    assert vendor.bodies[0]["temperature"] == 0.25
+    assert vendor.bodies[0]["messages"][-1]["content"] == '{"topic": "x"}'
+
+
+def test_agents_are_listed_to_those_who_may_call_them(server: Server) -> None:
+    status, answer, _ = server.ask("GET", "/v1/agents")
+    assert status == 200
+    assert [agent["name"] for agent in answer["agents"]] == ["counter", "talker"]
+    assert answer["agents"][0] == {
+        "name": "counter",
+        "description": "Counts boats.",
+        "inputs": {
+            "harbour": {"description": "Which harbour.", "required": True},
+            "day": {"description": "", "required": False},
+        },
+    }
+    _, answer, _ = server.ask("GET", "/v1/agents", token="t-invoke")
+    assert [agent["name"] for agent in answer["agents"]] == ["counter"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "token"),
+    [
+        ({}, None),
+        ({}, "t-al"),
+        ({}, ""),
+        ({}, "t-all2"),
+        ({"authorization": "Basic t-all"}, None),
+        ({"authorization": "t-all"}, None),
+    ],
+)
+def test_without_a_known_token_nothing_is_told(
+    server: Server, headers: dict[str, str], token: str | None
+) -> None:
+    for method, path in (
+        ("GET", "/v1/agents"),
+        ("POST", COUNTER),
+        ("POST", "/v1/agents/x/invoke-iterative"),
+    ):
+        status, answer, given = server.ask(method, path, {}, token=token, headers=headers)
+        assert status == 401
+        assert answer == {"error": "give a known token: Authorization: Bearer TOKEN"}
+        assert given["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    ("path", "token", "scope"),
+    [
+        (COUNTER, "t-none", "agents:invoke"),
+        ("/v1/agents/x/invoke-iterative", "t-none", "agents:invoke"),
+        (TALKER, "t-invoke", "staff"),
+    ],
+)
+def test_a_scope_that_is_lacking_is_named(
+    server: Server, path: str, token: str, scope: str
+) -> None:
+    status, answer, _ = server.ask("POST", path, {"inputs": {}}, token=token)
+    assert (status, answer) == (403, {"error": f"the token lacks the scope {scope}"})
+
+
+def test_tools_run_within_the_scopes_of_the_token(server: Server) -> None:
+    body = {"inputs": {"harbour": "north"}}
+    _, answer, _ = server.ask("POST", COUNTER, body, token="t-invoke")
+    assert (answer["tools_used"], answer["output"]) == ([], {"boats": 4})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "words"),
+    [
+        ("POST", "/v1/agents/conter/invoke-iterative", 404, "did you mean 'counter'?"),
+        ("GET", "/v1/agent", 404, "Not Found"),
+        ("GET", COUNTER, 405, "Method Not Allowed"),
+    ],
+)
+def test_what_is_not_there_is_said_in_json(
+    server: Server, method: str, path: str, status: int, words: str
+) -> None:
+    found, answer, _ = server.ask(method, path, {} if method == "POST" else None)
+    assert found == status
+    assert words in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"{", "the body is no JSON"),
+        (b"[" * 100_000, "the body is no JSON"),
+        (b"\xff", "the body is no JSON"),
+        (b"", "the body is no JSON"),
+        ([], "must be a JSON object"),
+        ({}, "input 'harbour' is missing"),
+        ({"input": {}}, "did you mean 'inputs'?"),
+        ({"inputs": []}, "body: inputs = []"),
+        ({"inputs": {"harbour": 1, "x": 1}}, "unknown input 'x'"),
+        ({"inputs": {"a\ud800\nb": 1}}, "body: "),
+        (b'{"inputs": {"harbour": NaN}}', "no JSON"),
+        ({"inputs": {"harbour": 1}, "max_iterations": 0}, "max_iterations = 0"),
+        ({"inputs": {"harbour": 1}, "temperature": "hot"}, "temperature = 'hot'"),
+        (b'{"inputs": {"harbour": 1}, "temperature": Infinity}', "temperature"),
+    ],
+)
+def test_a_body_that_does_not_fit_is_refused_in_one_line(
+    server: Server, body: Any, words: str
+) -> None:
+    status, answer, _ = server.ask("POST", COUNTER, body)
+    assert status == 422, answer
+    assert list(answer) == ["error"]
+    assert words in answer["error"]
+    assert "\n" not in answer["error"]
+
+
+def test_a_body_that_is_too_large_is_refused(folder: Path) -> None:
+    with agents_served(folder, max_body_bytes=100) as server:
+        body = {"inputs": {"harbour": "x" * 100}}
+        status, answer, _ = server.ask("POST", COUNTER, body)
+        assert (status, answer) == (413, {"error": "the body is larger than 100 bytes"})
+        status, _, _ = server.ask("POST", COUNTER, {"inputs": {"harbour": "x"}})
+        assert status == 200
+
+
+def test_a_server_that_cannot_reach_its_model_does_not_blame_the_caller(folder: Path) -> None:
+    def no_key(_: ModelConfig) -> Scripted:
+        raise ConfigurationError("no key: set SECRET_VARIABLE")
+
+    with agents_served(folder, no_key) as server:
+        status, answer, _ = server.ask("POST", COUNTER, {"inputs": {"harbour": 1}})
+    assert status == 500
+    assert answer == {"error": "the call failed (InfrastructureError); see the server's log"}
+
+
+def test_calls_run_beside_each_other(folder: Path) -> None:
+    both = threading.Barrier(2)
+
+    class Meeting:
+        def complete(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelTurn:
+            both.wait(timeout=20)
+            return turn("We met.")
+
+    answers: list[Any] = []
+    with agents_served(folder, lambda _: Meeting()) as server:
+
+        def ask() -> None:
+            answers.append(server.ask("POST", TALKER, {"inputs": {"topic": "x"}})[1])
+
+        threads = [threading.Thread(target=ask) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert [answer["raw_response"] for answer in answers] == ["We met."] * 2
+
+
+def test_an_empty_token_is_refused_when_the_application_is_made(folder: Path) -> None:
+    with pytest.raises(ConfigurationError, match="an empty token"):
+        app(load_agents(folder), tokens={"": ["agents:invoke"]})
