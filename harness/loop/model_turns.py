@@ -30,11 +30,9 @@ class ModelTurns:
         reason = self.parts.hooks.pause_reason(self.parts.events.iteration)
         if reason is not None:
             control.pause(reason)
-        paused = control.wait_while_paused(lambda why: self.parts.events.emit("paused", reason=why))
+        self._wait_while_paused()
         if control.is_cancelled:
             return None
-        if paused:
-            self.parts.events.emit("resumed")
         for text in control.take_injected():
             self.parts.transcript.add_user(text)
         return self._prepared()
@@ -64,6 +62,9 @@ class ModelTurns:
         request = self.parts.hooks.before_model(self.parts.requests.request(plan))
         if isinstance(request, SkipModel):
             return request
+        blocked = self.no_more_calls()
+        if blocked is not None:
+            return blocked
         self.progress.start_iteration()
         retries = self.parts.setup.config.empty_retries
         turn = self._call(request, self.next_tag)
@@ -98,7 +99,8 @@ class ModelTurns:
         return None
 
     def no_more_calls(self) -> Ending | None:
-        """What keeps a model call from starting: a cancel, or the budget."""
+        """What keeps a model call from starting: a cancel, or the budget. A pause holds it."""
+        self._wait_while_paused()
         if self.parts.control.is_cancelled:
             return self.cancelled()
         blocked = self.parts.budget.blocks_model_call(
@@ -107,6 +109,12 @@ class ModelTurns:
             elapsed_s=self.parts.events.elapsed_s,
         )
         return None if blocked is None else Ending(*blocked)
+
+    def _wait_while_paused(self) -> None:
+        events = self.parts.events
+        paused = self.parts.control.wait_while_paused(lambda why: events.emit("paused", reason=why))
+        if paused and not self.parts.control.is_cancelled:
+            events.emit("resumed")
 
     def last_call(self, prompt: str | None = None) -> Ending | None:
         """One model call without tools, which is no iteration; its text is the final one.
