@@ -170,3 +170,11 @@ def test_last_failed_runs_the_failed_trials_again(project):
     arguments = ("-p", "no:randomly", "--harness", "suites/tiny", "tests")
     project.runpytest_subprocess(*arguments).assert_outcomes(passed=4, failed=5)
     project.runpytest_subprocess(*arguments, "--lf").assert_outcomes(failed=5, deselected=4)
+
+
+def test_scenarios_are_refused_with_the_command_that_runs_them(pytester: pytest.Pytester):
+    folder = pytester.mkdir("small")
+    (folder / "a.yaml").write_text("{id: A, turns: [], expect: {}}", encoding="utf-8")
+    result = pytester.runpytest_subprocess("--harness", "small")
+    assert result.ret is pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*small*: holds scenarios; run them with `harness run small`"])

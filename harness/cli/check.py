@@ -56,8 +56,8 @@ def command(
 def _run(argument: str, chosen: Selection, baseline: Path | None) -> tuple[RunLog, Baseline]:
     if chosen.overrides or chosen.preset or chosen.out or chosen.jobs:
         raise BadInputError(
-            f"{argument!r} is a finished run: --set, --preset, --out and --jobs are for suites, which are "
-            "replayed first; leave them out"
+            f"{argument!r} is a finished run: --set, --preset, --out and --jobs are for suites, "
+            "which are replayed first; leave them out"
         )
     log = find_run(argument)
     run = log.run()

@@ -6,15 +6,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from pydantic import Field
+
 from harness.analysis import numbers
 from harness.cassette.view import CassetteView, InteractionView, read
 from harness.cli.execution import Planned
 from harness.cli.terminal import table
 from harness.errors import ModelCallError
 from harness.loop.usage import add_usage
-from harness.providers.catalog import dialect_of
+from harness.providers.catalog import dialect_of, recorded_turn
 from harness.runner.plan import TrialSpec
 from harness.runner.trial import cassette_file
+from harness.schema.presets import PresetName
 from harness.schema.record import Record
 from harness.schema.results import RecordMode
 from harness.schema.trajectory import UsageTotal
@@ -51,6 +54,10 @@ class Forecast(Record):
     """Of the live calls; None where calls or prices are not known."""
     misses: int
     variants: tuple[VariantForecast, ...]
+    presets: dict[str, PresetName] = Field(default_factory=dict)
+    """Of the variants that have another than `default`."""
+    scenarios: int = 0
+    """Trials that are scripted: they need no recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ def forecast(planned: Planned) -> Forecast:
     return Forecast(
         suite=planned.suite.name,
         record_mode=planned.settings.record_mode,
-        trials=len(trials),
+        trials=len(planned.specs),
         recorded_calls=_calls(trials),
         live_trials=len(live),
         live_calls=_calls(live) if all(trial.calls is not None for trial in live) else None,
@@ -89,12 +96,18 @@ def forecast(planned: Planned) -> Forecast:
                 trials, key=lambda trial: (trial.spec.task.name, trial.spec.variant.name)
             )
         ),
+        presets={
+            variant.name: variant.preset
+            for variant in planned.suite.variants
+            if variant.preset != "default"
+        },
+        scenarios=len(planned.specs) - len(trials),
     )
 
 
 def _trials(planned: Planned) -> Iterable[_Trial]:
     mode = planned.settings.record_mode
-    for cell in planned.cells:
+    for cell in planned.recordable:
         path = planned.settings.cassettes / cassette_file(cell)
         view = read(path) if path.exists() else None
         for spec in cell.specs:
@@ -121,9 +134,8 @@ def _cost(trial: _Trial) -> float | None:
     dialect = dialect_of(trial.spec.model)
     total = UsageTotal()
     for call in trial.calls:
-        body = call.line.response.body
         try:
-            usage = dialect.from_response(body).usage if isinstance(body, dict) else None
+            usage = recorded_turn(dialect, call.line.response.body).usage
         except ModelCallError:
             usage = None
         total = add_usage(total, usage)
@@ -149,6 +161,10 @@ def _variant(trials: Sequence[_Trial]) -> VariantForecast:
 
 def forecast_lines(found: Forecast) -> list[str]:
     """The forecast as a table, and what it comes to."""
+    presets = [f"{name}: preset {preset}" for name, preset in found.presets.items()]
+    if found.scenarios:
+        scripted = numbers.plural(found.scenarios, "scripted trial")
+        return [*presets, f"{found.suite}: {scripted}, no model.", "Nothing was run."]
     heading = ["task", "variant", "trials", "recorded", "calls recorded", "live", "not recorded"]
     rows = [
         [row.task, row.variant, *map(numbers.count, counts)]
@@ -160,6 +176,7 @@ def forecast_lines(found: Forecast) -> list[str]:
     return [
         *table([heading, *rows], right=range(2, 7)),
         "",
+        *presets,
         f"{found.suite}: {numbers.plural(found.trials, 'trial')}, "
         f"{numbers.plural(found.recorded_calls, 'recorded model call')}.",
         _live(found),

@@ -19,7 +19,7 @@ from harness.schema.results import TrialRecord
 from harness.schema.trajectory import Trajectory
 
 _INDENT = "    "
-_SCORES = ("reward", "validation")
+_SCORES = ("reward", "scenario", "validation")
 """The others repeat what the facts say."""
 
 
@@ -65,8 +65,13 @@ def _lines(trial: TrialRecord, trajectory: Trajectory | None) -> Iterator[str]:
         yield f"  {fact.label}: {fact.value}"
     for score in scores(trial):
         if score.label in _SCORES:
-            why = f" ({score.explanation})" if score.explanation else ""
-            yield f"  {score.label.capitalize()}: {score.value}{why}"
+            first, *more = score.explanation.splitlines() or [""]
+            if more:
+                yield f"  {score.label.capitalize()}: {score.value}"
+                yield from (f"    {line}" for line in (first, *more))
+            else:
+                why = f" ({first})" if first else ""
+                yield f"  {score.label.capitalize()}: {score.value}{why}"
     if trial.error:
         yield ""
         yield from trial.error.splitlines()

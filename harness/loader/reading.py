@@ -7,7 +7,7 @@ import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -99,17 +99,20 @@ def _explain(error: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _keys_at(model: type[BaseModel], location: Sequence[int | str]) -> list[str]:
+    is_name = False
     for part in location:
-        if isinstance(part, int):
+        if isinstance(part, int) or is_name:
+            is_name = False
             continue
         field = next(
             (f for name, f in model.model_fields.items() if part in (name, f.alias)),
             None,
         )
         inner = next(_models_in(field.annotation), None) if field else None
-        if inner is None:
+        if field is None or inner is None:
             return []
         model = inner
+        is_name = get_origin(field.annotation) is dict
     return [field.alias or name for name, field in model.model_fields.items()]
 
 

@@ -14,10 +14,12 @@ from harness.analysis.baseline import difference
 from harness.analysis.exact import describe, trial_differences
 from harness.cassette.redact import secrets_in
 from harness.errors import BadInputError, HarnessError
+from harness.loader.scenarios import is_scenarios
 from harness.loader.suite import load_suite
 from harness.runner.baseline_file import baseline_file, read_baseline
 from harness.runner.plan import Cell, TrialSpec, plan, public_names, suite_folder
-from harness.runner.trial import Trial, TrialSettings, open_cassette, run_trial
+from harness.runner.trial import TrialSettings, open_cassette, run_trial
+from harness.runner.trial_record import Trial
 from harness.schema.loop_config import UNSCORED
 from harness.schema.results import Baseline, Verdict
 
@@ -45,7 +47,9 @@ class SuiteCollection:
         self._suites: dict[Path, LoadedSuite] = {}
         for argument in config.getoption("--harness"):
             try:
-                file = (suite_folder(argument) / "suite.toml").absolute()
+                folder = suite_folder(argument)
+                _refuse_scenarios(folder, argument)
+                file = (folder / "suite.toml").absolute()
                 self._suites[file] = _load(argument, file.parent, config)
             except BadInputError as error:
                 raise pytest.UsageError(str(error)) from None
@@ -65,6 +69,13 @@ class SuiteCollection:
         )
         collector.suite = suite
         return collector
+
+
+def _refuse_scenarios(folder: Path, argument: str) -> None:
+    if is_scenarios(folder):
+        raise BadInputError(
+            f"--harness {argument}: holds scenarios; run them with `harness run {argument}`"
+        )
 
 
 def _load(argument: str, folder: Path, config: pytest.Config) -> LoadedSuite:

@@ -63,6 +63,13 @@ def run_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]
     )
     calls = sum(trial.model_calls for trial in trials)
     unanswered = calls - served - recorded
+    answered = (
+        f"{numbers.count(calls)} in all: {numbers.count(served)} from the cassette,"
+        f" {numbers.count(recorded)} live"
+        + (f", {numbers.count(unanswered)} without an answer" if unanswered > 0 else "")
+    )
+    is_scripted = bool(trials) and all(trial.cassette is None for trial in trials)
+    options = [*run.overrides, *([f"preset {run.preset}"] if run.preset else [])]
     host = ", ".join(f"{name} {value}" for name, value in run.host.items())
     found = [
         Fact("Suite", f"{run.suite}, version {run.suite_version}"),
@@ -73,14 +80,12 @@ def run_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]
         Fact("Trials", _of(len(trials), run.planned_trials), "trial"),
         Fact(
             "Model calls",
-            f"{numbers.count(calls)} in all: {numbers.count(served)} from the cassette,"
-            f" {numbers.count(recorded)} live"
-            + (f", {numbers.count(unanswered)} without an answer" if unanswered > 0 else ""),
+            f"{numbers.count(calls)} in all, scripted" if is_scripted else answered,
             "model_calls",
         ),
-        Fact("Record mode", RECORD_MODES[run.record_mode], "record_mode"),
-        Fact("Tools", _tools(run)),
-        Fact("Overrides", ", ".join(run.overrides) or "none"),
+        Fact("Record mode", "" if is_scripted else RECORD_MODES[run.record_mode], "record_mode"),
+        Fact("Tools", "" if is_scripted else _tools(run)),
+        Fact("Overrides", ", ".join(options) or "none"),
         Fact("Git revision", run.git_revision or "unknown"),
         Fact("Versions", ", ".join(f"{name} {version}" for name, version in run.versions.items())),
         Fact("Host", host),
@@ -168,6 +173,8 @@ def _of(part: int, whole: int) -> str:
 def _variant(variant: Variant, baseline: Variant | None) -> VariantView:
     is_baseline = baseline is not None and variant.name == baseline.name
     settings: tuple[str, ...] = ()
+    if is_baseline and variant.preset != "default":
+        settings = (f"preset: {variant.preset}",)
     if baseline is not None and not is_baseline:
         old, new = _settings(baseline), _settings(variant)
         settings = tuple(
@@ -188,7 +195,7 @@ def _variant(variant: Variant, baseline: Variant | None) -> VariantView:
 
 
 def _settings(variant: Variant) -> dict[str, Json]:
-    return _flat(variant.model_dump(mode="json", include={"model", "loop", "skills"}), "")
+    return _flat(variant.model_dump(mode="json", include={"model", "preset", "loop", "skills"}), "")
 
 
 def _flat(value: Json, prefix: str) -> dict[str, Json]:

@@ -125,9 +125,7 @@ def _choose_variants(suite: Suite, names: Sequence[str]) -> tuple[Variant, ...]:
     known = [variant.name for variant in suite.variants]
     for name in names:
         if name not in known:
-            raise BadInputError(
-                f"{suite.file}: no variant {name!r}; there are: {', '.join(known)}"
-            )
+            raise BadInputError(f"{suite.file}: no variant {name!r}; there are: {', '.join(known)}")
     return tuple(variant for variant in suite.variants if not names or variant.name in names)
 
 

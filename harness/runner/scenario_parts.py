@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from harness.loop.callbacks import Callbacks
 from harness.protocols import (
     Approval,
     CallAndResult,
@@ -44,7 +45,6 @@ from harness.schema.scenario_hook import ScenarioHook
 from harness.schema.signals import Blocked, RunRequest, Signal, Suspend
 from harness.scorers.scenario import SentRequest
 from harness.tools.registry import Registry
-
 
 _DIALECTS: Mapping[str, Callable[[], Dialect]] = {
     "anthropic": AnthropicMessages,
@@ -112,11 +112,10 @@ def _answer(written: ScriptedTurn) -> ModelTurn | Exception:
 class BehavingTool:
     """A tool that does what is written down."""
 
-    settings: JsonObject = {}
-
     def __init__(
         self, name: str, written: ScenarioTool, stage: Stage, register: Callable[[str], None]
     ) -> None:
+        self.settings: JsonObject = {}
         self.spec = ToolSpec(name=name, description="", parameters=written.parameters)
         self.sequential = written.sequential
         self._written = written
@@ -205,6 +204,15 @@ def scenario_hooks(scenario: Scenario, stage: Stage) -> list[Hook]:
     if scenario.governance.approval:
         hooks.append(Hook(name="approver", approve_tool=_approver(scenario.governance)))
     return [Hook(name="stage", before_iteration=stage.before_iteration), *hooks]
+
+
+def raising_callbacks(scenario: Scenario) -> Callbacks:
+    """Observers that raise, by the names of the scenario."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("the callback raises")
+
+    return Callbacks(**dict.fromkeys(scenario.callbacks, fail))
 
 
 def _approver(governance: ScenarioGovernance) -> Callable[[PendingCall], Approval | None]:

@@ -1,9 +1,10 @@
-"""Wires a scenario: scripted model, behaving tools, loop and expectations. No cassette, no folder."""
+"""Wires a scenario: scripted model, behaving tools, loop and expectations."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 
 from harness.cassette.redact import Redactor
 from harness.errors import ConfigurationError, RunFailedError
@@ -14,6 +15,7 @@ from harness.protocols import ScoreInput
 from harness.runner.plan import TrialSpec
 from harness.runner.scenario_parts import (
     ScenarioModel,
+    raising_callbacks,
     scenario_checks,
     scenario_hooks,
     scenario_tools,
@@ -45,9 +47,7 @@ def run_scenario(spec: TrialSpec, redactor: Redactor) -> Trial:
     scores = score_trial(
         ScoreInput(task=spec.task, model=spec.model, trajectory=trajectory, verdict=verdict)
     )
-    record = trial_record(
-        spec, trajectory, verdict, {NAME: score, **scores}, duration_s=duration_s
-    )
+    record = trial_record(spec, trajectory, verdict, {NAME: score, **scores}, duration_s=duration_s)
     return Trial(redactor.record(record), redactor.record(trajectory), redactor.record(verdict))
 
 
@@ -99,7 +99,7 @@ def _loop(spec: TrialSpec, scenario: Scenario, stage: Stage) -> Loop:
         checks=scenario_checks(scenario.governance),
         skills=_skills(scenario),
         active_skills=scenario.active_skills,
-        observers=(stage.observe,),
+        observers=(stage.observe, raising_callbacks(scenario)),
     )
     stage.loop = loop
     return loop
@@ -164,5 +164,4 @@ def _ended(run: Callable[[], Trajectory]) -> Trajectory:
     try:
         return run()
     except RunFailedError as error:
-        assert isinstance(error.trajectory, Trajectory)
-        return error.trajectory
+        return cast(Trajectory, error.trajectory)

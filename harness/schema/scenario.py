@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
@@ -299,7 +300,7 @@ class Scenario(Record):
             everywhere.add(self.output.name)
         if twice := sorted(set(self.tools) & set(self.hidden_tools)):
             raise PydanticCustomError(
-                "tools", "{name!r} is both in tools and in hidden_tools", {"name": twice[0]}
+                "tools", "'{name}' is both in tools and in hidden_tools", {"name": twice[0]}
             )
         for name, tool in (*self.tools.items(), *self.hidden_tools.items()):
             for behaviour in (tool, *tool.sequence):
@@ -307,10 +308,10 @@ class Scenario(Record):
                     if registered not in self.hidden_tools:
                         raise PydanticCustomError(
                             "tools",
-                            "tool {name!r} registers {registered!r}, which is not in hidden_tools",
+                            "tool '{name}' registers '{registered}', which is not in hidden_tools",
                             {"name": name, "registered": registered},
                         )
-        named = {
+        named: dict[str, Iterable[str]] = {
             "signals": self.signals,
             "governance.deny": self.governance.deny,
             "governance.approval": self.governance.approval,
@@ -321,7 +322,7 @@ class Scenario(Record):
                 if name not in everywhere:
                     raise PydanticCustomError(
                         "tools",
-                        "{key} names {name!r}, which is no tool of the scenario",
+                        "{key} names '{name}', which is no tool of the scenario",
                         {"key": key, "name": name},
                     )
         return self

@@ -130,7 +130,7 @@ def test_a_wrong_override_is_named_with_what_would_be_valid(
         (('"openai"', '"opnai"'), ["model.provider = 'opnai'", "did you mean 'openai'?"]),
         (("temperature = 0", "temprature = 0"), ["model.temprature: unknown key"]),
         (("max_iterations = 8", "max_iter = 8"), ["loop.max_iter: unknown key"]),
-        (("max_iterations = 8", "text_protocol = 'xml'"), ["loop.text_protocol = 'xml'", "json"]),
+        (("max_iterations = 8", "text_protocol = 'yaml'"), ["loop.text_protocol = 'yaml'", "xml"]),
         (("max_iterations = 8", "raise_on_failure = true"), ["loop.raise_on_failure = true"]),
         (
             ("loop.max_iterations = 3", "loop.raise_on_failure = true"),
