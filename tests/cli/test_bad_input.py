@@ -186,7 +186,7 @@ OPTIONS = {
     "unknown baseline": (["check", "tiny", "--baseline", "x.json"], "x.json: no such baseline"),
     "setting of a finished run": (
         ["check", "last", "--set", "repeats=1"],
-        "--set, --out and --jobs are for suites",
+        "--set, --preset, --out and --jobs are for suites",
     ),
     "no baseline of that name": (["baseline", "show", "huge"], "baselines/huge.json: no such"),
     "unknown cassette": (["cassette", "show", "x.jsonl"], "x.jsonl: no such file"),
