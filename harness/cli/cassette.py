@@ -15,7 +15,7 @@ from harness.cli import FINE
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal, table
 from harness.errors import BadInputError, ModelCallError
-from harness.providers.catalog import all_dialects
+from harness.providers.catalog import all_dialects, recorded_turn
 from harness.schema.messages import Text, ToolCall
 from harness.schema.record import Json, JsonObject, Record
 
@@ -182,10 +182,10 @@ def _answer(endpoint: str, response: StoredResponse) -> str:
     """The answer in neutral terms, where its dialect is known."""
     body = response.body
     dialect = next((d for d in all_dialects() if d.name == endpoint), None)
-    if dialect is None or not isinstance(body, dict) or response.status != 200:
+    if dialect is None or response.status != 200:
         return f"status {response.status}: {_compact(body)}"
     try:
-        turn = dialect.from_response(body)
+        turn = recorded_turn(dialect, body)
     except ModelCallError:
         return _compact(body)
     parts = []

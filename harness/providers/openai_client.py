@@ -27,12 +27,15 @@ SDK = Sdk(
 def client(
     *,
     base_url: str | None = None,
-    api_key: str,
+    api_key: str | None = None,
     api: Literal["chat", "responses"] = "chat",
     system_role: Literal["system", "developer"] = "system",
     timeout_s: float = 600,
 ) -> SdkClient:
-    """A client of an endpoint; without one it is the vendor's own."""
+    """A client of an endpoint; without one it is the vendor's own.
+
+    Without a key the SDK looks for one itself.
+    """
     url = base_url or DEFAULT_BASE_URL
     sdk = _sdk(url, api_key, timeout_s)
     if api == "responses":
@@ -44,6 +47,6 @@ def client(
 
 
 @cache
-def _sdk(base_url: str, api_key: str, timeout_s: float) -> openai.OpenAI:
+def _sdk(base_url: str, api_key: str | None, timeout_s: float) -> openai.OpenAI:
     """One SDK client per endpoint and key: building one costs more than a replayed call."""
     return openai.OpenAI(base_url=base_url, api_key=api_key, timeout=timeout_s)

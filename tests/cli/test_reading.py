@@ -159,7 +159,12 @@ def test_doctor_names_versions_sandboxes_and_keys_but_no_value(harness, monkeypa
     assert "OPENAI_API_KEY: set\n" in done.out
     assert "ANTHROPIC_API_KEY: not set" in done.out
     found = harness("doctor", "--json")
-    assert found.json["keys"] == {"OPENAI_API_KEY": True, "ANTHROPIC_API_KEY": False}
+    assert found.json["keys"] == {
+        "ANTHROPIC_API_KEY": False,
+        "OPENAI_API_KEY": True,
+        "OLLAMA_API_KEY": False,
+        "GEMINI_API_KEY": False,
+    }
     assert [sandbox["kind"] for sandbox in found.json["sandboxes"]] == ["bubblewrap", "unshare"]
     assert found.json["versions"]["vcrpy"]
     assert "do-not-print-me" not in done.out + done.err + found.out + found.err
