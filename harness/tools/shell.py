@@ -47,22 +47,31 @@ class Shell:
         command = _command(arguments)
         if len(command.encode()) > _COMMAND_LIMIT:
             return ToolOutcome(content="the command is too long", status="failed")
-        result = self._sandbox_factory().run(
-            ["bash", "-c", command],
-            mounts=[
-                Mount(self._workspace.path, WORKSPACE, writable=True),
-                Mount(self._workspace.temporary, "/tmp", writable=True),
-            ],
-            timeout_s=timeout_s,
-            cwd=WORKSPACE,
+        return run_in_workspace(
+            ["bash", "-c", command], self._workspace, self._sandbox_factory(), timeout_s
         )
-        lines = [_cut(result.output.rstrip("\n"))]
-        if result.timed_out:
-            lines.append(f"[timed out after {timeout_s:g} s]")
-        elif result.exit_code != 0:
-            lines.append(f"[exit code {result.exit_code}]")
-        text = "\n".join(line for line in lines if line) or "[no output]"
-        return ToolOutcome(content=text, status="timed_out" if result.timed_out else "ok")
+
+
+def run_in_workspace(
+    command: Sequence[str], workspace: Workspace, sandbox: Sandbox, timeout_s: float
+) -> ToolOutcome:
+    """Run a command in a sandbox that holds the workspace, and show what it wrote."""
+    result = sandbox.run(
+        command,
+        mounts=[
+            Mount(workspace.path, WORKSPACE, writable=True),
+            Mount(workspace.temporary, "/tmp", writable=True),
+        ],
+        timeout_s=timeout_s,
+        cwd=WORKSPACE,
+    )
+    lines = [_cut(result.output.rstrip("\n"))]
+    if result.timed_out:
+        lines.append(f"[timed out after {timeout_s:g} s]")
+    elif result.exit_code != 0:
+        lines.append(f"[exit code {result.exit_code}]")
+    text = "\n".join(line for line in lines if line) or "[no output]"
+    return ToolOutcome(content=text, status="timed_out" if result.timed_out else "ok")
 
 
 def _command(arguments: JsonObject) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.protocols import Sandbox, ToolInvocation, ToolOutcome
+from harness.protocols import Effect, Sandbox, ToolInvocation, ToolOutcome
 from harness.sandbox import probe
 from harness.schema.record import Json
 from harness.tools.builtin import BUILTIN_NAMES, builtin_tools
@@ -245,3 +245,16 @@ class TestShell:
         outcome = shell_agent("shell", command="#" + "ä" * 100_000)
         assert text(outcome) == ("failed", "the command is too long")
         assert shell_agent("shell", command="#" + "x" * 119_000).status == "ok"
+
+
+def test_the_tools_say_what_they_do_and_which_run_alone():
+    registry = Registry(builtin_tools(BUILTIN_NAMES, Workspace(Path("/nowhere")), no_sandbox))
+    assert registry.effects("shell", {"command": "ls a"}) == (Effect("command", "ls a"),)
+    assert registry.effects("read_file", {"path": "a"}) == (Effect("read", "a"),)
+    assert registry.effects("list_dir", {}) == (Effect("read", "."),)
+    assert [
+        registry.effects("write_file", {"path": "a", "content": content})
+        for content in ("", "one", "one\n", "one\ntwo")
+    ] == [(Effect("write", "a", lines),) for lines in (0, 1, 1, 2)]
+    alone = [name for name in BUILTIN_NAMES if registry.is_sequential(name)]
+    assert alone == ["shell", "write_file"]
