@@ -37,11 +37,11 @@ class SdkClient:
         Raises:
             ModelCallError: the call failed.
         """
+        body = self.dialect.to_request(request, stream=on_delta is not None)
+        if request.on_wire is not None:
+            request.on_wire(body)
         try:
-            if on_delta is None:
-                answer = self._send(self.dialect.to_request(request))
-            else:
-                answer = self._stream(self.dialect.to_request(request, stream=True), on_delta)
+            answer = self._send(body) if on_delta is None else self._stream(body, on_delta)
             return self.dialect.from_response(answer)
         except failures.RefusedError as refusal:
             return ModelTurn(content=(Text(text=str(refusal)),), stop=StopReason.REFUSAL)

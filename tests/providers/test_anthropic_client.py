@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -94,9 +95,10 @@ def test_what_the_model_thought_goes_back_as_it_came(on_delta: Any, server: Look
 def test_the_body_that_arrives_is_the_one_the_dialect_made(
     on_delta: Any, server: Lookalike
 ) -> None:
-    live(server).complete(REQUEST, on_delta)
+    shown: list[Any] = []
+    live(server).complete(replace(REQUEST, on_wire=shown.append), on_delta)
     dialect = AnthropicMessages()
-    assert server.bodies == [dialect.to_request(REQUEST, stream=on_delta is not None)]
+    assert server.bodies == shown == [dialect.to_request(REQUEST, stream=on_delta is not None)]
 
 
 CALL = ToolCall(id="a", name="shell", arguments="{}")
