@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,11 @@ def test_an_agent_is_opened_with_everything_that_its_file_says(tmp_path: Path) -
     assert "Count twice." in str(model.requests[0].system)
 
 
-def test_each_call_works_in_a_workspace_of_its_own(tmp_path: Path) -> None:
+def test_each_call_works_in_a_workspace_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "copies").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "copies"))
     path = write_agents(tmp_path) / "counter.toml"
     path.write_text(COUNTER.replace('"list_dir"', '"write_file", "list_dir"'))
     agent = load_agent(path)
@@ -51,6 +56,8 @@ def test_each_call_works_in_a_workspace_of_its_own(tmp_path: Path) -> None:
         look = turn(calls=[call("1", "list_dir", path="."), write])
         with agent.opened(Scripted([look, turn(calls=[call("3", "output", boats=4)])])) as opened:
             seen.append(opened.run("Go.").messages[2].tool_results[0].content)
+            assert list((tmp_path / "copies").iterdir())
+        assert not list((tmp_path / "copies").iterdir())
     assert seen[0] == seen[1]
     assert [child.name for child in (tmp_path / "harbour").iterdir()] == ["log.txt"]
 

@@ -55,8 +55,7 @@ class HermesProtocol:
         """The tags with the object the model would have written."""
         if call.arguments.startswith(OPEN):  # malformed, and kept with its tag
             return call.arguments
-        # A tag within the arguments would look like the end of the call.
-        arguments = (call.arguments or "{}").replace("<", "\\u003c")
+        arguments = call.arguments or "{}"
         return f'{OPEN}{{"name": {json.dumps(call.name)}, "arguments": {arguments}}}{CLOSE}'
 
     def render_result(self, result: ToolResult) -> str:
