@@ -14,10 +14,10 @@ import openai
 
 from benchmarks.traffic import answer, requests, server
 from harness.cassette.http import use
-from harness.cassette.redact import Redactor
 from harness.cassette.store import Store
 from harness.cassette.tape import Origin
 from harness.providers.openai_chat import OpenAIChat
+from harness.redaction import Redactor
 from harness.schema.results import RecordMode
 
 SIZES = (10, 100)
@@ -75,4 +75,3 @@ def _rate(conversations: int, work: Callable[[int], None]) -> float:
     started = time.process_time()
     work(conversations)
     return conversations * 10 / (time.process_time() - started)
-

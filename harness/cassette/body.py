@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from harness.cassette.canonical import parse_json
 from harness.cassette.format import StoredResponse
-from harness.cassette.redact import Redactor
+from harness.redaction import Redactor
 from harness.schema.record import Json, JsonObject
 
 _KEPT_HEADERS = frozenset(

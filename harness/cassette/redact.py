@@ -9,14 +9,11 @@ from functools import cache
 from pydantic import TypeAdapter
 
 from harness.cassette.format import Line
-from harness.redaction import PLACEHOLDER, Redactor
 from harness.schema.record import Json, Record
 from harness.schema.results import RunRecord, TrialRecord
 from harness.schema.trajectory import Trajectory
 
 _LOG = logging.getLogger("harness.cassette")
-
-__all__ = ["PLACEHOLDER", "Redactor", "secrets_in"]
 
 MIN_SECRET_CHARS = 8
 

@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Self
 
 from harness.cassette.journal import Journal
-from harness.cassette.redact import Redactor
 from harness.cassette.session import Session
 from harness.cassette.tape import Origin, Tape, carry_over
+from harness.redaction import Redactor
 from harness.schema.results import RecordMode
 
 _LOG = logging.getLogger("harness.cassette")

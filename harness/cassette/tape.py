@@ -25,8 +25,8 @@ from harness.cassette.format import (
 )
 from harness.cassette.index import Entry, Index, conversation, read_interaction, read_parameters
 from harness.cassette.journal import Journal, Place
-from harness.cassette.redact import Redactor
 from harness.errors import CassetteError
+from harness.redaction import Redactor
 from harness.schema.record import JsonObject
 from harness.schema.results import Verdict
 

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
-from harness.cassette.redact import Redactor
 from harness.errors import ConfigurationError, RunFailedError
 from harness.loader.output import output_spec
 from harness.loader.scenarios import scenario_loop
 from harness.loop.engine import Loop
 from harness.protocols import ScoreInput
+from harness.redaction import Redactor
 from harness.runner.plan import TrialSpec
 from harness.runner.scenario_parts import (
     ScenarioModel,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.cassette.redact import Redactor
+from harness.redaction import Redactor
 from harness.runner.log import RunLog
 from harness.runner.plan import Cell
 from harness.runner.trial import TrialSettings

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.cassette.canonical import canonical_json, writable
-from harness.cassette.redact import Redactor
 from harness.cassette.tool_results import Difference
 from harness.protocols import ToolOutcome
+from harness.redaction import Redactor
 
 _SHOWN_CHARS = 80
 _BEFORE_CHARS = 20

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.cassette.http import use
-from harness.cassette.redact import Redactor
 from harness.cassette.session import Session
 from harness.cassette.store import Store
 from harness.cassette.tape import Origin
@@ -19,6 +18,7 @@ from harness.loader.output import output_spec
 from harness.loop.engine import Loop
 from harness.protocols import Provider, ScoreInput
 from harness.providers.catalog import VENDORS, all_dialects, live_client
+from harness.redaction import Redactor
 from harness.runner.plan import Cell, TrialSpec
 from harness.runner.scenario_trial import run_scenario
 from harness.runner.tool_difference import first_difference

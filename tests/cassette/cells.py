@@ -6,10 +6,10 @@ from pathlib import Path
 
 from harness.cassette.canonical import CanonicalRequest
 from harness.cassette.format import StoredResponse
-from harness.cassette.redact import Redactor
 from harness.cassette.session import Session
 from harness.cassette.store import Store
 from harness.cassette.tape import Origin
+from harness.redaction import Redactor
 from harness.schema.record import JsonObject
 from harness.schema.results import RecordMode
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cassette.body import response_bytes, response_facts, store_response
-from harness.cassette.redact import Redactor
+from harness.redaction import Redactor
 
 PLAIN = Redactor({}, rules=False)
 

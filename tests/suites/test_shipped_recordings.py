@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassette.redact import Redactor
 from harness.cassette.view import read
 from harness.loader.suite import load_suite
+from harness.redaction import Redactor
 from harness.runner.log import RunLog
 from harness.runner.plan import plan
 from harness.runner.trial import cassette_file
