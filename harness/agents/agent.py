@@ -40,7 +40,8 @@ class Agent(Generic[OutputT]):
         model: `provider:name`, or the settings of a model; with `provider`, only the name.
         provider: Answers in place of a live client of the vendor.
         base_url: Endpoint of the live client; None is the vendor's own.
-        api_key: Key of the live client; None leaves it to the vendor's SDK to find one.
+        api_key: Key of the live client. None leaves it to the vendor's SDK to find one for its own
+            endpoint; to any other endpoint no key is sent then.
         system: The system prompt.
         tools: Plain functions, async functions and tools, or a provider of tools.
         output: What the agent must hand in: a pydantic model, a JSON schema, or a whole
