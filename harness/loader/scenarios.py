@@ -153,7 +153,10 @@ def _task(entry: object, file: Path, where: str) -> Task:
         raise BadInputError(f"{where} = {entry!r:.60}: a scenario is a mapping of keys to values")
     if isinstance(entry.get("id"), str):
         where = _where(file, entry["id"])
-    problem = next(_not_json(entry, ""), None)
+    try:
+        problem = next(_not_json(entry, ""), None)
+    except RecursionError:
+        problem = "nested too deeply, or within itself"
     if problem is not None:
         raise BadInputError(f"{where}: {problem}")
     scenario = validated(Scenario, entry, where=where)

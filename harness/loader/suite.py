@@ -36,7 +36,7 @@ def load_suite(
     path = folder / "suite.toml"
     if not folder.is_dir():
         raise BadInputError(f"{folder}: no such suite folder")
-    file = validated(SuiteFile, read_toml(path, purpose="the suite's settings"), where=str(path))
+    file = validated(SuiteFile, read_toml(path, purpose=_PURPOSE), where=str(path))
     check_raising(file, str(path))
     changes = parse_overrides(overrides, file)
     tasks = tuple(_with_model_overrides(task, changes.model) for task in _load_tasks(folder))
@@ -54,6 +54,9 @@ def load_suite(
     )
     _check_fit(suite, path)
     return suite
+
+
+_PURPOSE = "the suite's settings; only a folder of scenario files (*.yaml) needs none"
 
 
 def applies(variant: Variant, task: Task) -> bool:

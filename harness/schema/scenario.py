@@ -38,11 +38,15 @@ def exception_class(name: str) -> type[Exception] | None:
 
 
 def _is_exception(name: str) -> str:
-    if exception_class(name) is None:
-        raise PydanticCustomError(
-            "exception", "no such exception; name a built-in one, as in ConnectionError"
-        )
-    return name
+    found = exception_class(name)
+    try:
+        if found is not None and found("text"):
+            return name
+    except TypeError:
+        pass
+    raise PydanticCustomError(
+        "exception", "no exception that takes a text; name a built-in one, as in ConnectionError"
+    )
 
 
 class StartMessage(Record):

@@ -117,6 +117,7 @@ TOOLS = {"look": {"returns": 1}}
         ({"tools": {"a": {"raises": True}}}, ["tools.a.raises = True", "in quotes it is text"]),
         ({"turns": [{"text": "x", "raises": "y"}]}, ["turns[0]", "or raises, or repeat"]),
         ({"turns": [{"raises": "y", "exception": "Boom"}]}, ["turns[0].exception = 'Boom'"]),
+        ({"turns": [{"raises": "y", "exception": "UnicodeDecodeError"}]}, ["takes a text"]),
         ({"turns": [{"text": "x", "exception": "TypeError"}]}, ["exception goes with raises"]),
         ({"turns": [{"repeat": True}]}, ["repeat needs a turn before it"]),
         ({"turns": [{"text": "a"}, {"repeat": True}, {"text": "b"}]}, ["repeat must be the last"]),
@@ -162,6 +163,7 @@ def test_a_mistake_is_named_with_file_scenario_and_key(tmp_path: Path, keys, wor
         ("id: on\nexpect: {}", ["scenarios[0]: id = True", "in quotes it is text"]),
         (scenario() + "tools: {on: {returns: 1}}", ["key True is not text", "in quotes"]),
         (scenario() + "system: 2026-01-01", ["system = datetime.date(2026, 1, 1)", "in quotes"]),
+        (scenario() + "tools: {a: {returns: &a [*a]}}", ["nested too deeply"]),
         (scenario() + "tools: {a: {returns: .nan}}", ["tools.a.returns = nan"]),
     ],
 )
