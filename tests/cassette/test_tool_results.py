@@ -238,7 +238,7 @@ def test_what_a_tool_asks_of_the_run_is_replayed_without_secrets(tmp_path: Path,
     inner = Functions(ask=lambda _: ToolOutcome("text", asks=asks))
     seen = []
     for mode in ("new_episodes", "none"):
-        with open_store(path, mode, secrets={"A_API_KEY": "swordfish"}) as store:  # type: ignore[arg-type]
+        with open_store(path, mode, secrets={"A_API_KEY": "swordfish"}) as store:
             session = store.session("a")
             outcome = RecordedTools(inner, session, mode="replay").invoke(call("ask"))
             seen.append(outcome)
