@@ -113,12 +113,13 @@ def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> 
             output=output_spec(spec.task),
             config=_loop_config(spec),
             temperature=spec.model.temperature,
+            price=spec.model.price,
             skills=skills,
             active_skills=[skill.name for skill in skills],
             clock=lambda: session.elapsed_s,
         )
         with use(session, all_dialects()):
-            trajectory = loop.run(spec.task.instruction, system=spec.system)
+            trajectory = loop.run(spec.task.instruction, system=spec.system, run_id=spec.trial_id)
         # Before the verdict, which is found by what was said: replay must say the same.
         trajectory = redactor.record(_true_ending(trajectory, session))
         verdict, trajectory = _verdict(spec, trajectory, session, tools, workspace, settings)
