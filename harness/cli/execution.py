@@ -19,6 +19,7 @@ from harness.runner.log import RunLog
 from harness.runner.plan import Cell, TrialSpec, plan, public_names, suite_folder
 from harness.runner.start import start_run
 from harness.runner.trial import TrialSettings, cassette_file, open_cassette
+from harness.runner.trial_loop import check_loops
 from harness.schema.presets import PresetName
 from harness.schema.results import RecordMode, ToolsMode, TrialRecord
 from harness.schema.suite import Suite
@@ -87,6 +88,7 @@ def plan_suite(
         tasks=selection.tasks,
         repeats=selection.repeats,
     )
+    check_loops(spec for cell in cells if cell.repeat == 0 for spec in cell.specs)
     variables = environment()
     keys = {vendor.key_variable for vendor in VENDORS.values()}
     settings = TrialSettings(

@@ -19,6 +19,7 @@ from harness.loader.suite import load_suite
 from harness.runner.baseline_file import baseline_file, read_baseline
 from harness.runner.plan import Cell, TrialSpec, plan, public_names, suite_folder
 from harness.runner.trial import TrialSettings, open_cassette, run_trial
+from harness.runner.trial_loop import check_loops
 from harness.runner.trial_record import Trial
 from harness.schema.loop_config import UNSCORED
 from harness.schema.results import Baseline, Verdict
@@ -86,7 +87,9 @@ def _load(argument: str, folder: Path, config: pytest.Config) -> LoadedSuite:
         suite_argument=argument,
         secrets=secrets_in(os.environ, public_names(suite)),
     )
-    return LoadedSuite(plan(suite), settings, read_baseline(path) if path.exists() else None)
+    cells = plan(suite)
+    check_loops(spec for cell in cells if cell.repeat == 0 for spec in cell.specs)
+    return LoadedSuite(cells, settings, read_baseline(path) if path.exists() else None)
 
 
 def _set_arguments(config: pytest.Config, files: Iterable[Path]) -> None:

@@ -14,24 +14,21 @@ from harness.cassette.store import Store
 from harness.cassette.tape import Origin
 from harness.cassette.tool_results import RecordedTools
 from harness.errors import InfrastructureError
-from harness.loader.output import output_spec
-from harness.loop.engine import Loop
 from harness.protocols import Provider, ScoreInput
 from harness.providers.catalog import VENDORS, all_dialects, live_client
 from harness.redaction import Redactor
 from harness.runner.plan import Cell, TrialSpec
 from harness.runner.scenario_trial import run_scenario
 from harness.runner.tool_difference import first_difference
+from harness.runner.trial_loop import trial_loop, trial_tools
 from harness.runner.trial_record import Replayed, Trial, transcript_digest, trial_record
 from harness.runner.verifier import verify
 from harness.sandbox.probe import best
-from harness.schema.loop_config import UNSCORED, LoopConfig, TerminationReason
+from harness.schema.loop_config import UNSCORED, TerminationReason
 from harness.schema.results import RecordMode, ToolsMode, Verdict
 from harness.schema.suite import ModelConfig
 from harness.schema.trajectory import Trajectory
 from harness.scorers.standard import score_trial
-from harness.tools.builtin import builtin_tools
-from harness.tools.registry import Registry
 from harness.tools.workspace import Workspace
 
 NO_KEY = "no-key"
@@ -99,23 +96,16 @@ def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> 
     workspace = Workspace(spec.task.workdir)
     session = store.session(spec.variant.name)
     tools = RecordedTools(
-        Registry(builtin_tools(spec.task.tools, workspace, best)),
+        trial_tools(spec, workspace),
         session,
         mode=settings.tools,
         sandbox=lambda: best().kind,
     )
-    skills = spec.task.skills if spec.variant.skills == "curated" else ()
     try:
-        loop = Loop(
-            _live_client(spec.model, settings),
-            model=spec.model.name,
+        loop = trial_loop(
+            spec,
+            provider=_live_client(spec.model, settings),
             tools=tools,
-            output=output_spec(spec.task),
-            config=_loop_config(spec),
-            temperature=spec.model.temperature,
-            price=spec.model.price,
-            skills=skills,
-            active_skills=[skill.name for skill in skills],
             clock=lambda: session.elapsed_s,
         )
         with use(session, all_dialects()):
@@ -150,16 +140,6 @@ def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> 
 def _live_client(model: ModelConfig, settings: TrialSettings) -> Provider:
     key = settings.api_keys.get(VENDORS[model.provider].key_variable, NO_KEY)
     return live_client(model, key)
-
-
-def _loop_config(spec: TrialSpec) -> LoopConfig:
-    """The variant's settings, within the time that the task gives."""
-    config, limit = spec.variant.loop, spec.task.agent_timeout_s
-    own = config.budget.max_duration_s
-    if limit is None or (own is not None and own <= limit):
-        return config
-    budget = config.budget.model_copy(update={"max_duration_s": limit})
-    return config.model_copy(update={"budget": budget})
 
 
 def _true_ending(trajectory: Trajectory, session: Session) -> Trajectory:

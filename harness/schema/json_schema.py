@@ -6,6 +6,7 @@ References are resolved within the schema and to the published meta-schemas, nev
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from jsonschema.exceptions import SchemaError, ValidationError, best_match
@@ -22,11 +23,23 @@ from harness.schema.record import Json, JsonObject
 
 def schema_problem(schema: JsonObject) -> str | None:
     """Why something cannot be used as a schema, in words, or None."""
+    try:
+        text = json.dumps(schema, allow_nan=False)
+    except RecursionError:
+        return "it is nested too deeply, or a $ref leads back to itself"
+    except ValueError as error:
+        return str(error)
+    return _problem(text)
+
+
+@lru_cache(maxsize=1000)
+def _problem(text: str) -> str | None:
+    """The same, once per schema: a suite's trials share a few."""
+    schema: JsonObject = json.loads(text)
     dialect = schema.get("$schema", Draft202012Validator.META_SCHEMA["$id"])
     if not isinstance(dialect, str) or META_SCHEMAS.get(dialect.rstrip("#")) is None:
         return f"unknown $schema {dialect!r}; leave it out"
     try:
-        json.dumps(schema, allow_nan=False)
         _validator(schema).check_schema(schema)
         _follow_references(schema, dialect)
         # A reference that leads back to itself shows only in use.

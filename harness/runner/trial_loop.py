@@ -1,0 +1,75 @@
+"""The loop of a trial, and whether a plan's trials have loops that can work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from harness.errors import ConfigurationError
+from harness.loader.output import output_spec
+from harness.loop.engine import Loop
+from harness.protocols import Provider, ToolProvider
+from harness.providers.scripted import Scripted
+from harness.runner.plan import TrialSpec
+from harness.sandbox.probe import best
+from harness.schema.loop_config import LoopConfig
+from harness.tools.builtin import builtin_tools
+from harness.tools.registry import Registry
+from harness.tools.workspace import Workspace
+
+
+def trial_loop(
+    spec: TrialSpec, *, provider: Provider, tools: ToolProvider, clock: Callable[[], float]
+) -> Loop:
+    """The loop that a trial runs.
+
+    Raises:
+        ConfigurationError: it could never work.
+    """
+    skills = spec.task.skills if spec.variant.skills == "curated" else ()
+    return Loop(
+        provider,
+        model=spec.model.name,
+        tools=tools,
+        output=output_spec(spec.task),
+        config=_loop_config(spec),
+        temperature=spec.model.temperature,
+        price=spec.model.price,
+        skills=skills,
+        active_skills=[skill.name for skill in skills],
+        clock=clock,
+    )
+
+
+def trial_tools(spec: TrialSpec, workspace: Workspace) -> Registry:
+    """The live tools of a trial."""
+    return Registry(builtin_tools(spec.task.tools, workspace, best))
+
+
+def check_loops(specs: Iterable[TrialSpec]) -> None:
+    """Build the loop of each trial once, so that no run breaks off where one cannot be.
+
+    Scenarios are left out: some expect to be refused.
+
+    Raises:
+        ConfigurationError: names variant and task.
+    """
+    for spec in specs:
+        if spec.task.workdir is None:
+            continue
+        tools = trial_tools(spec, Workspace(spec.task.workdir))
+        try:
+            trial_loop(spec, provider=Scripted([]), tools=tools, clock=time.monotonic)
+        except ConfigurationError as error:
+            where = f"variant {spec.variant.name!r} on task {spec.task.name!r}"
+            raise ConfigurationError(f"{where}: {error}") from error
+
+
+def _loop_config(spec: TrialSpec) -> LoopConfig:
+    """The variant's settings, within the time that the task gives."""
+    config, limit = spec.variant.loop, spec.task.agent_timeout_s
+    own = config.budget.max_duration_s
+    if limit is None or (own is not None and own <= limit):
+        return config
+    budget = config.budget.model_copy(update={"max_duration_s": limit})
+    return config.model_copy(update={"budget": budget})
