@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from harness.errors import ConfigurationError
 from harness.loop.budget import BudgetMeter
-from harness.loop.handed_in import SUBMIT
+from harness.loop.governance import Governor
+from harness.loop.handed_in import SUBMIT, TASK_COMPLETE
 from harness.loop.setup import Setup
 from harness.schema.json_schema import schema_problem
 from harness.schema.loop_config import StopCondition
@@ -25,6 +26,7 @@ def check_configuration(setup: Setup) -> None:
     _check_tools(setup, helpers)
     _check_names("terminal tool", setup.terminal_tools, names, "add it to the tools")
     _check_tool_choice(setup, names)
+    Governor(setup.config.governance)  # refuses entries that can never match
     _check_limits(setup)
     _check_stop_conditions(setup, names)
     skills = [skill.name for skill in setup.skills]
@@ -44,6 +46,8 @@ def _check_tools(setup: Setup, helpers: Collection[ToolSpec]) -> None:
     offered = [*helpers, *([setup.output.tool] if setup.output else ())]
     if setup.config.reflection:
         offered.append(SUBMIT)
+    if setup.config.text_protocol == "terminus2":
+        offered.append(TASK_COMPLETE)
     names = [spec.name for spec in offered]
     for spec in offered:
         if names.count(spec.name) > 1:

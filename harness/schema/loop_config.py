@@ -104,6 +104,14 @@ class Window(Record):
     max_tokens: int | None = Field(default=None, ge=1)
     """Estimated at four characters a token."""
 
+    @model_validator(mode="after")
+    def _has_a_limit(self) -> Self:
+        if self.max_messages is None and self.max_tokens is None:
+            raise PydanticCustomError(
+                "window", "give max_messages or max_tokens, or leave the window out"
+            )
+        return self
+
 
 class Compaction(Record):
     """Summarising older turns by a model call of its own."""
@@ -210,3 +218,15 @@ class LoopConfig(Record):
     """Conditions, any of which ends the run; a text names one that was given to the loop."""
     raise_on_failure: bool = False
     """Raise instead of returning a trajectory whose ending is not `completed` or `signal`."""
+
+    @model_validator(mode="after")
+    def _warns_before_it_stops(self) -> Self:
+        soft, hard = self.soft_limit, self.hard_limit
+        if soft is not None and hard is not None and soft > hard:
+            raise PydanticCustomError(
+                "limits",
+                "soft_limit {soft} would never warn: lower it to hard_limit {hard} or less, "
+                "or leave it out",
+                {"soft": soft, "hard": hard},
+            )
+        return self

@@ -181,13 +181,14 @@ def conversations(draw: st.DrawFn) -> list[Message]:
     return messages
 
 
-limits = st.integers(1, 20) | st.none()
+limits = st.tuples(st.integers(1, 20) | st.none(), st.integers(1, 120) | st.none()).filter(any)
 
 
-@given(conversations(), limits, st.integers(1, 120) | st.none(), st.data())
+@given(conversations(), limits, st.data())
 def test_a_window_is_the_longest_legal_one_that_fits_or_else_the_shortest(
-    messages: list[Message], max_messages: int | None, max_tokens: int | None, data: st.DataObject
+    messages: list[Message], limits: tuple[int | None, int | None], data: st.DataObject
 ):
+    max_messages, max_tokens = limits
     limit = Window(max_messages=max_messages, max_tokens=max_tokens)
     window = SlidingWindow(limit)
     for end in sorted(data.draw(st.sets(st.integers(1, len(messages)), max_size=4))):
