@@ -110,6 +110,8 @@ class Loop(Setup):
                 events.put(error)
             events.put(None)
 
+        # Not the loop's own `cancel`: once the run is over that would hit the next one.
+        control = self._state.control
         thread = threading.Thread(target=copy_context().run, args=(work,), daemon=True)
         thread.start()
         try:
@@ -117,9 +119,10 @@ class Loop(Setup):
                 if isinstance(event, Exception):
                     raise event
                 yield event
+        except (GeneratorExit, KeyboardInterrupt):
+            control.cancel("nobody reads its events any more")
+            raise
         finally:
-            if thread.is_alive():
-                self.cancel("nobody reads its events any more")
             thread.join()
 
     def cancel(self, reason: str = "") -> None:

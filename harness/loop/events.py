@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness.protocols import Observer
-from harness.schema.record import Json
-from harness.schema.trajectory import Event, EventKind
+from harness.schema.record import Json, JsonObject
+from harness.schema.trajectory import Event, EventKind, Trajectory
 
 
 class EventLog:
@@ -47,6 +47,22 @@ class EventLog:
         Of the deltas of a streamed answer only the first is kept, for its time: the answer
         itself holds them all.
         """
+        event = self._record(kind, data)
+        if self.observers:
+            self._show(event, payload)
+
+    def conclude(self, trajectory: Trajectory, **data: Json) -> Trajectory:
+        """Emit the last event; the trajectory that it shows, and gives back, holds all of them."""
+        event = self._record("run_completed", data)
+        trajectory = self._completed(trajectory)
+        self._show(event, trajectory)
+        return self._completed(trajectory)
+
+    def _completed(self, trajectory: Trajectory) -> Trajectory:
+        told = {"events": tuple(self.events), "callback_errors": tuple(self.callback_errors)}
+        return trajectory.model_copy(update=told)
+
+    def _record(self, kind: EventKind, data: JsonObject) -> Event:
         event = Event(
             kind=kind,
             iteration=self.iteration,
@@ -56,10 +72,10 @@ class EventLog:
         )
         if kind != "model_delta" or self.events[-1].kind != "model_delta":
             self.events.append(event)
-        if self.observers:
-            self._show(event.model_copy(update={"payload": payload}))
+        return event
 
-    def _show(self, event: Event) -> None:
+    def _show(self, event: Event, payload: object) -> None:
+        event = event.model_copy(update={"payload": payload})
         for observer in self.observers:
             try:
                 observer(event)
