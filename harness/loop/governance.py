@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from harness.errors import ConfigurationError
 from harness.loop.command_line import refused_program
@@ -136,7 +138,7 @@ def _deny_for(reason: str | None) -> Judgement:
 
 def _ask(check: Check, call: PendingCall) -> Judgement:
     try:
-        judgement = check(call)
+        judgement = check(replace(call, arguments=copy.deepcopy(call.arguments)))
     except Exception as error:  # noqa: BLE001 - a check that fails lets nothing pass
         return Judgement("denied", f"a check failed ({type(error).__name__}: {error})")
     if not isinstance(judgement, Judgement):

@@ -41,6 +41,8 @@ class CallInHand:
     position: int
     """Index in its turn."""
     arguments: JsonObject = field(default_factory=dict)
+    asked: JsonObject = field(default_factory=dict)
+    """The arguments as the model gave them, whatever hooks and approvers make of them."""
     verdict: str = "allowed"
     """`allowed`, `warned` or `approved`."""
     supplied: str | None = None
@@ -110,7 +112,7 @@ class Guards:
         arguments = _parse(call.call.arguments)
         if isinstance(arguments, str):
             return Refusal("failed", f"Malformed arguments: {arguments}")
-        call.arguments = arguments
+        call.arguments = call.asked = arguments
         return None
 
     def _schema(self, call: CallInHand) -> Refusal | None:
@@ -153,7 +155,7 @@ class Guards:
         if not approval.approved:
             return Refusal("denied", approval.reason or "the call was not approved")
         call.verdict = "approved"
-        if approval.arguments is None or approval.arguments == call.arguments:
+        if approval.arguments is None or approval.arguments is pending.arguments:
             return None
         call.arguments = approval.arguments
         return self._schema(call) or self._changed_by_approver(call)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,6 +41,9 @@ HookFailures = Counter[tuple[int, Point]]
 """Failures in a row by hook and point. It lives as long as the engine, not as a run."""
 
 
+Conversation = Sequence[Message]
+
+
 class Entry(NamedTuple):
     """A hook's function at a point."""
 
@@ -59,7 +63,7 @@ class HookChain:
     def before_run(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The conversation to start with."""
         for entry in self._at("before_run"):
-            messages = self._ask(entry, Sequence, messages) or messages
+            messages = self._ask(entry, Conversation, messages) or messages
         return messages
 
     def after_run(self, trajectory: Trajectory) -> Trajectory:
@@ -95,7 +99,7 @@ class HookChain:
     def before_tool(self, call: PendingCall) -> PendingCall | SkipTool:
         """The call with the arguments to run it with, or its result without running it."""
         for entry in self._at("before_tool"):
-            answer = self._ask(entry, dict | SkipTool, call)
+            answer = self._ask(entry, dict | SkipTool, _copied(call))
             if isinstance(answer, SkipTool):
                 return answer
             if answer is not None:
@@ -113,7 +117,7 @@ class HookChain:
             if hook.approve_tool is None:
                 continue
             try:
-                answer = hook.approve_tool(call)
+                answer = hook.approve_tool(_copied(call))
             except Exception as error:  # noqa: BLE001 - an approver that raises denies
                 why = f"{type(error).__name__}: {error}"
                 self._tell(hook, "approve_tool", why)
@@ -131,7 +135,7 @@ class HookChain:
     def after_tool(self, call: PendingCall, outcome: ToolOutcome) -> ToolOutcome:
         """The outcome that the model sees."""
         for entry in self._at("after_tool"):
-            answer = self._ask(entry, ToolOutcome | str, call, outcome)
+            answer = self._ask(entry, ToolOutcome | str, _copied(call), outcome)
             if isinstance(answer, str):
                 outcome = replace(outcome, content=answer)
             elif answer is not None:
@@ -158,7 +162,7 @@ class HookChain:
         """What a hook gives, of this kind; None when it changes nothing, or raised."""
         try:
             answer = getattr(entry.hook, entry.point)(*arguments)
-            if answer is not None and not isinstance(answer, kind):
+            if answer is not None and not _is(answer, kind):
                 raise TypeError(f"{entry.point} cannot give {type(answer).__name__}")
         except Exception as error:  # noqa: BLE001 - a hook never breaks a run
             self.failures[entry.number, entry.point] += 1
@@ -169,3 +173,14 @@ class HookChain:
 
     def _tell(self, hook: Hook, point: Point, error: str) -> None:
         self.events.emit("hook_failed", hook=hook.name, point=point, error=error)
+
+
+def _copied(call: PendingCall) -> PendingCall:
+    """The call to show: who changes what it is shown has not changed what will be run."""
+    return replace(call, arguments=copy.deepcopy(call.arguments))
+
+
+def _is(answer: object, kind: Any) -> bool:
+    if kind is not Conversation:
+        return isinstance(answer, kind)
+    return isinstance(answer, Sequence) and all(isinstance(item, Message) for item in answer)

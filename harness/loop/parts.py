@@ -80,7 +80,6 @@ def fresh_parts(
     """
     events = EventLog(setup.observers, setup.clock, run_id=run_id)
     hooks = HookChain(setup.hooks, hook_failures, events)
-    transcript.replace(hooks.before_run(transcript.messages))
     system = _full_system(setup, system, query, events)
     budget = BudgetMeter(setup.config.budget, setup.price)
     return _wired(setup, transcript, system, events, control, hooks, budget)
