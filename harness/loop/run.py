@@ -51,13 +51,15 @@ class Run:
         self.events = parts.events
         self.progress = progress
         self.model_turns = ModelTurns(parts, progress)
-        self.warned = False
+        self.warned = self._is_past_soft_limit()
         self.executed_before = 0
         self.text = ""
 
     def to_the_end(self) -> Trajectory:
         """Run attempts until one ending, and tell the whole story."""
         self.events.emit("run_started")
+        if not self.progress.attempts:
+            self.transcript.replace(self.parts.hooks.before_run(self.transcript.messages))
         with trace_run(self.events.run_id) as span:
             ending = self._attempts()
             if self.parts.control.is_cancelled:
@@ -68,9 +70,7 @@ class Run:
         data: JsonObject = {"reason": reason, "error": trajectory.error}
         if self.parts.control.is_cancelled:
             data["phase"] = self.parts.control.cancelled_in
-        self.events.emit("run_completed", payload=trajectory, **data)
-        events, errors = tuple(self.events.events), tuple(self.events.callback_errors)
-        return trajectory.model_copy(update={"events": events, "callback_errors": errors})
+        return self.events.conclude(trajectory, **data)
 
     def _attempts(self) -> Ending:
         # A resumed run goes on within its attempt.
@@ -114,9 +114,10 @@ class Run:
         answer = self.model_turns.ask(plan)
         if isinstance(answer, SkipModel):
             return self._canned(answer.text)
-        if not isinstance(answer, ModelTurn):
+        if isinstance(answer, Ending):
             return answer
-        return self._follow(answer, plan) or self._stopped()
+        followed = self._follow(answer, plan) if answer is not None else None
+        return followed or self._stopped()
 
     def _stopped(self) -> Ending | None:
         """The ending by a stop condition that holds after this iteration, or None."""
@@ -309,10 +310,14 @@ class Run:
         return reached
 
     def _warn_at_soft_limit(self) -> None:
-        soft = self.config.soft_limit
-        if soft is not None and self.progress.iterations >= soft and not self.warned:
+        if not self.warned and self._is_past_soft_limit():
             self.warned = True
+            soft = self.config.soft_limit
             self.events.emit("limit_warning", iterations=self.progress.iterations, soft_limit=soft)
+
+    def _is_past_soft_limit(self) -> bool:
+        soft = self.config.soft_limit
+        return soft is not None and self.progress.iterations >= soft
 
     def _enter(self, phase: Phase) -> None:
         self.parts.control.phase = phase

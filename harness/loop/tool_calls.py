@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -68,14 +69,17 @@ class ToolCallAnswerer:
         for call in calls:
             self.events.emit("tool_detected", id=call.id, name=call.name, arguments=call.arguments)
         for batch in self._batches(calls):
-            if self.control.cancelled is not None:
-                turn.ending = Ending(TerminationReason.CANCELLED, self.control.cancelled or None)
-            if turn.ending is not None:
+            if self._is_cancelled(turn) or turn.ending is not None:
                 break
             self._answer_batch(batch, turn)
         why = turn.ending.reason if turn.ending else "with another call of this turn"
         turn.fill(f"Not run: the run ended ({why}).")
         return turn
+
+    def _is_cancelled(self, turn: AnsweredTurn) -> bool:
+        if self.control.cancelled is not None:
+            turn.ending = Ending(TerminationReason.CANCELLED, self.control.cancelled or None)
+        return self.control.cancelled is not None
 
     def _batches(self, calls: Sequence[ToolCall]) -> Iterator[list[CallInHand]]:
         """The calls that are to be answered, in order; those of a batch run at the same time."""
@@ -107,24 +111,20 @@ class ToolCallAnswerer:
         if strategy == "exhaustive" or not closing:
             return ()
         first = closing[0] if strategy == "graceful" else 0
-        return {at for at in range(first, len(calls)) if at not in closing}
+        return {at for at in range(first, len(calls)) if not self._closes_or_hands_in(calls[at])}
 
     def _closes(self, name: str) -> bool:
         return name in self.terminal_tools or self.handed_in.closes(name)
 
+    def _closes_or_hands_in(self, call: ToolCall) -> bool:
+        return self._closes(call.name) or self.handed_in.takes(call.name)
+
     def _answer_batch(self, batch: Sequence[CallInHand], turn: AnsweredTurn) -> None:
         if len(batch) == 1 and self._take(batch[0], turn):
             return
-        refused: dict[int, Refusal] = {}
-        admitted = []
-        for in_hand in batch:
-            refusal = self.guards.refusal(in_hand)
-            if refusal is not None:
-                refused[in_hand.position] = refusal
-                if self._ends_the_run(refusal):
-                    break
-            elif in_hand.supplied is None:
-                admitted.append(in_hand)
+        admitted, refused = self._past_the_guards(batch)
+        if self._is_cancelled(turn):
+            return
         ran = dict(
             zip((call.position for call in admitted), self._run(admitted, turn), strict=True)
         )
@@ -135,6 +135,22 @@ class ToolCallAnswerer:
                 self._refuse(in_hand, refused[in_hand.position], turn)
             elif in_hand.supplied is not None and turn.ending is None:
                 self._supply(in_hand, turn)
+
+    def _past_the_guards(
+        self, batch: Sequence[CallInHand]
+    ) -> tuple[list[CallInHand], dict[int, Refusal]]:
+        """The calls that may run, and by position why others may not."""
+        admitted: list[CallInHand] = []
+        refused: dict[int, Refusal] = {}
+        for in_hand in batch:
+            refusal = self.guards.refusal(in_hand)
+            if refusal is not None:
+                refused[in_hand.position] = refusal
+                if self._ends_the_run(refusal):
+                    break
+            elif in_hand.supplied is None:
+                admitted.append(in_hand)
+        return admitted, refused
 
     def _take(self, in_hand: CallInHand, turn: AnsweredTurn) -> bool:
         """Take an output, submit or completion call; says whether it was one."""
@@ -160,7 +176,8 @@ class ToolCallAnswerer:
         return ToolInvocation(
             call_id=in_hand.call.id,
             name=in_hand.call.name,
-            arguments=in_hand.arguments,
+            # A copy: a tool may change its own, and the audit log tells of what it was given.
+            arguments=copy.deepcopy(in_hand.arguments),
             position=in_hand.position,
             timeout_s=self.config.tool_timeout_s,
         )
@@ -182,13 +199,10 @@ class ToolCallAnswerer:
         if isinstance(outcome, BreakOff):
             self._broke_off(ran.in_hand, outcome, turn)
             return
-        failed = outcome.status != "ok" or self._says_failed(outcome)
-        self.guards.breaker.record(
-            call.name, ran.in_hand.arguments, outcome.content if failed else None
-        )
+        error = outcome.content if self._has_failed(outcome) else None
+        self.guards.breaker.record(call.name, ran.in_hand.asked, error)
         seen = self.guards.hooks.after_tool(self.guards.pending(ran.in_hand), outcome)
-        if seen is not outcome:
-            failed = seen.status != "ok"
+        failed = self._has_failed(seen)
         self._tell(ran.in_hand, seen, failed=failed)
         self._heed(call.name, seen, turn, failed=failed)
         if failed:
@@ -242,9 +256,9 @@ class ToolCallAnswerer:
         turn.ending = turn.ending or Ending(reason, str(error))
         turn.put(in_hand.position, "Not run: the run broke off.", is_error=True)
 
-    def _says_failed(self, outcome: ToolOutcome) -> bool:
-        if not self.config.semantic_failures:
-            return False
+    def _has_failed(self, outcome: ToolOutcome) -> bool:
+        if outcome.status != "ok" or not self.config.semantic_failures:
+            return outcome.status != "ok"
         try:
             parsed = read_json(outcome.content)
         except ValueError:
