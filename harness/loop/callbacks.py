@@ -60,10 +60,17 @@ class Callbacks:
                 _call(self.on_success if good else self.on_failure, event.payload)
 
     def _failed_validation(self, complaint: Json) -> None:
-        try:
-            _call(self.on_validation_failure, complaint)
-        finally:
-            _call(self.on_validation_end, False)
+        raised = []
+        for function, told in (
+            (self.on_validation_failure, complaint),
+            (self.on_validation_end, False),
+        ):
+            try:
+                _call(function, told)
+            except Exception as error:  # noqa: BLE001 - raised below, with what the other one raises
+                raised.append(error)
+        if raised:
+            raise ExceptionGroup("callbacks about a failed validation", raised)
 
 
 def _call(function: Callable[..., None] | None, *arguments: object) -> None:

@@ -52,10 +52,15 @@ class EventLog:
             self._show(event, payload)
 
     def conclude(self, trajectory: Trajectory, **data: Json) -> Trajectory:
-        """Emit the last event; the trajectory that it shows, and gives back, holds all of them."""
+        """Emit the last event; the trajectory that it shows, and gives back, holds all of them.
+
+        Each observer is shown what those before it raised as well, so that the last one, which
+        may be the reader of a stream, gets what the caller gets.
+        """
         event = self._record("run_completed", data)
-        trajectory = self._completed(trajectory)
-        self._show(event, trajectory)
+        for observer in self.observers:
+            payload = self._completed(trajectory)
+            self._show_to(observer, event.model_copy(update={"payload": payload}))
         return self._completed(trajectory)
 
     def _completed(self, trajectory: Trajectory) -> Trajectory:
@@ -77,7 +82,11 @@ class EventLog:
     def _show(self, event: Event, payload: object) -> None:
         event = event.model_copy(update={"payload": payload})
         for observer in self.observers:
-            try:
-                observer(event)
-            except Exception as error:  # noqa: BLE001 - an observer never breaks a run
-                self.callback_errors.append(f"{event.kind}: {type(error).__name__}: {error}")
+            self._show_to(observer, event)
+
+    def _show_to(self, observer: Observer, event: Event) -> None:
+        try:
+            observer(event)
+        except Exception as error:  # noqa: BLE001 - an observer never breaks a run
+            raised = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
+            self.callback_errors += [f"{event.kind}: {type(one).__name__}: {one}" for one in raised]

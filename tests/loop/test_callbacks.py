@@ -115,6 +115,22 @@ def test_validation_ends_even_where_the_failure_callback_raises():
     assert len(log.callback_errors) == 1
 
 
+def test_both_callbacks_of_a_failed_validation_are_collected():
+    def failed(complaint: str) -> None:
+        raise RuntimeError(complaint)
+
+    def ended(passed: bool) -> None:
+        raise ValueError(passed)
+
+    callbacks = Callbacks(on_validation_failure=failed, on_validation_end=ended)
+    log = EventLog([callbacks], lambda: 0.0)
+    log.emit("validation_failed", complaint="too short")
+    assert log.callback_errors == [
+        "validation_failed: RuntimeError: too short",
+        "validation_failed: ValueError: False",
+    ]
+
+
 def test_callbacks_may_all_be_left_out():
     log = EventLog([Callbacks()], lambda: 0.0)
     look(log)
