@@ -109,7 +109,7 @@ class Guards:
         return Refusal("failed", f"Unknown tool {call.call.name!r}. Tools: {names}.")
 
     def _well_formed(self, call: CallInHand) -> Refusal | None:
-        arguments = _parse(call.call.arguments)
+        arguments = read_arguments(call.call.arguments)
         if isinstance(arguments, str):
             return Refusal("failed", f"Malformed arguments: {arguments}")
         call.arguments = call.asked = arguments
@@ -183,7 +183,7 @@ def _first_refusal(guards: Sequence[Guard], call: CallInHand) -> Refusal | None:
     return None
 
 
-def _parse(arguments: str) -> JsonObject | str:
+def read_arguments(arguments: str) -> JsonObject | str:
     """The arguments object, or what is wrong with the text."""
     try:
         parsed = read_json(arguments) if arguments.strip() else {}

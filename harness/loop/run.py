@@ -10,6 +10,7 @@ from harness.loop.answered_turn import AnsweredTurn
 from harness.loop.completion import AskBack
 from harness.loop.control import Phase
 from harness.loop.endings import Draft, Ending
+from harness.loop.guards import read_arguments
 from harness.loop.model_turns import ModelTurns
 from harness.loop.parts import Parts
 from harness.loop.progress import Progress
@@ -205,7 +206,7 @@ class Run:
 
     def _decide(self, turn: AnsweredTurn, text: str) -> Ending | Candidate | None:
         """What the answered calls of a turn lead to."""
-        if turn.completes_at is None:
+        if turn.completes_at is None and not self._was_unreadable(turn):
             self.parts.completion.start_over()
         if turn.ending is not None:
             return turn.ending
@@ -226,6 +227,12 @@ class Run:
             return Ending(TerminationReason.SUBMIT_BEFORE_OUTPUT, why)
         turn.reject("There is no draft yet: hand one in first.")
         return None
+
+    def _was_unreadable(self, turn: AnsweredTurn) -> bool:
+        """Whether it is an answer in terminus2 that did not parse, which leaves a question open."""
+        if self.config.text_protocol != "terminus2":
+            return False
+        return all(isinstance(read_arguments(call.arguments), str) for call in turn.calls)
 
     def _complete(self, turn: AnsweredTurn, position: int, text: str) -> Candidate | None:
         """The task is said to be complete: asked back once, taken the second time in a row."""
