@@ -12,11 +12,11 @@ from pathlib import Path
 
 from harness.errors import InfrastructureError, ReplayMissError
 from harness.loop.engine import Loop
-from harness.protocols import OutputSpec, ScoreInput, ToolInvocation, ToolOutcome
+from harness.protocols import Effect, OutputSpec, ScoreInput, ToolInvocation, ToolOutcome
 from harness.providers.scripted import Scripted, turn
 from harness.schema.loop_config import UNSCORED, Confirm, LoopConfig
 from harness.schema.messages import ModelTurn, ToolSpec, Usage
-from harness.schema.record import Json
+from harness.schema.record import Json, JsonObject
 from harness.schema.results import RunRecord, TrialRecord, Verdict
 from harness.schema.suite import ModelConfig, OutputConfig, Price, Task, Variant
 from harness.schema.trajectory import Trajectory
@@ -136,6 +136,12 @@ class SampleTools:
 
     def identity(self, name: str) -> str:
         return name
+
+    def is_sequential(self, name: str) -> bool:
+        return name in ("shell", "write_file")
+
+    def effects(self, name: str, arguments: JsonObject) -> Sequence[Effect] | None:
+        return None
 
     def invoke(self, invocation: ToolInvocation) -> ToolOutcome:
         return next(self.outcomes)

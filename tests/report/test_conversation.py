@@ -36,7 +36,7 @@ def run(
         model="m",
         tools=SampleTools(iter([outcome] * 9)),
         output=output_of(BASELINE) if with_output else None,
-        config=config,
+        config=config or LoopConfig(),
     )
     return loop.run("Do it.")
 

@@ -82,7 +82,7 @@ def run_of_many_endings() -> SampleRun:
             update={
                 "trial_id": f"{number}/{trial.variant}",
                 "task": f"reconcile-the-accounts-of-subsidiary-{number}",
-                "termination_reason": reasons[(number * step + step) % len(reasons)],
+                "termination_reason": reasons[(number * (2 * step - 1) + step) % len(reasons)],
                 "cost_usd": 1234.5678 * (number + 1),
             }
         )
