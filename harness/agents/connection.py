@@ -5,11 +5,8 @@ from __future__ import annotations
 from harness.errors import ConfigurationError, HarnessError
 from harness.loader.reading import known, validated
 from harness.protocols import Provider
-from harness.providers.catalog import VENDORS, live_client
+from harness.providers.catalog import NO_KEY, VENDORS, live_client
 from harness.schema.suite import ModelConfig
-
-NO_KEY = "no-key"
-"""Sent to an endpoint of one's own where no key is given: local servers take any."""
 
 
 def model_config(written: str, base_url: str | None) -> ModelConfig:

@@ -19,15 +19,26 @@ MIN_SECRET_CHARS = 8
 
 # Words of the vendors' formats, beside our own: without them no recording could be read again.
 _VENDOR_WORDS = """
-additionalProperties arguments assistant cache_control cache_creation_input_tokens
-cache_read_input_tokens cached_tokens chat.completion chat.completion.chunk choices
+additionalProperties allowedFunctionNames arguments assistant blockReason cache_control
+cache_creation_input_tokens cache_read_input_tokens cached_tokens cachedContentTokenCount candidates
+candidatesTokenCount chat.completion chat.completion.chunk choices citations_delta completed
 completion_tokens content_block content_block_delta content_block_start content_block_stop
-content_filter description developer end_turn finish_reason function function_call image_url
-input_json_delta input_schema input_tokens is_error logprobs max_completion_tokens max_tokens
-message_delta message_start message_stop messages output_tokens parameters pause_turn
-prompt_tokens prompt_tokens_details properties reasoning_content redacted_thinking refusal
-required signature_delta stop_reason stop_sequence system_fingerprint temperature text_delta
-thinking thinking_delta tool_call_id tool_calls tool_result tool_use tool_use_id total_tokens
+content_filter contents created_at description developer done_reason encrypted_content end_turn
+eval_count finish_reason finishReason function function_call function_call_output functionCall
+functionCallingConfig functionDeclarations functionResponse generateContent generationConfig
+image_url incomplete incomplete_details inlineData input_json_delta input_schema input_text
+input_tokens input_tokens_details instructions is_error logprobs max_completion_tokens
+max_output_tokens MAX_TOKENS max_tokens maxOutputTokens message_delta message_start message_stop
+messages model_context_window_exceeded modelVersion num_predict output_text output_tokens
+output_tokens_details parameters parametersJsonSchema pause_turn prompt_eval_count prompt_tokens
+prompt_tokens_details promptFeedback promptTokenCount properties reasoning.encrypted_content
+reasoning_content redacted_thinking refusal required response.completed response.created
+response.failed response.function_call_arguments.delta response.incomplete
+response.output_item.added response.output_item.done response.output_text.delta responseId
+server_tool_use signature_delta stop_reason stop_sequence streamGenerateContent system_fingerprint
+systemInstruction temperature text_delta thinking thinking_delta thoughtSignature thoughtsTokenCount
+tool_call_id tool_calls tool_choice tool_name tool_result tool_use tool_use_id toolConfig
+total_tokens totalTokenCount usageMetadata
 """
 
 

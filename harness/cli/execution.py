@@ -146,8 +146,10 @@ def check_keys(planned: Planned) -> None:
         BadInputError: one is not set.
     """
     for spec in (spec for cell in planned.recordable for spec in cell.specs):
-        variable = VENDORS[spec.model.provider].key_variable
-        if spec.model.base_url is None and variable not in planned.settings.api_keys:
+        vendor = VENDORS[spec.model.provider]
+        variable = vendor.key_variable
+        is_own = spec.model.base_url is None and vendor.needs_key
+        if is_own and variable not in planned.settings.api_keys:
             raise BadInputError(
                 f"recording {spec.trial_id} calls {spec.model.provider} and {variable} is not set; "
                 "set it, or give the model a base_url"

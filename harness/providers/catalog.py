@@ -19,6 +19,9 @@ from harness.schema.messages import ModelTurn
 from harness.schema.record import Json
 from harness.schema.suite import ModelConfig
 
+NO_KEY = "no-key"
+"""Sent where no key is set: local servers take any, and replaying sends nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
@@ -31,6 +34,8 @@ class Vendor:
     module imports the vendor's SDK."""
     key_variable: str
     """Environment variable that holds the API key."""
+    needs_key: bool = True
+    """Whether its own endpoint answers nobody without one."""
     options: tuple[str, ...] = ()
     """Fields of the model's settings that both of them take."""
     extra: str | None = None
@@ -60,6 +65,7 @@ VENDORS = {
         dialect=OllamaChat,
         client="harness.providers.ollama_client:client",
         key_variable="OLLAMA_API_KEY",
+        needs_key=False,
         extra="ollama",
     ),
     "google": Vendor(

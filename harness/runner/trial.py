@@ -15,7 +15,7 @@ from harness.cassette.tape import Origin
 from harness.cassette.tool_results import RecordedTools
 from harness.errors import InfrastructureError
 from harness.protocols import Provider, ScoreInput
-from harness.providers.catalog import VENDORS, all_dialects, live_client
+from harness.providers.catalog import NO_KEY, VENDORS, all_dialects, live_client
 from harness.redaction import Redactor
 from harness.runner.plan import Cell, TrialSpec
 from harness.runner.scenario_trial import run_scenario
@@ -30,9 +30,6 @@ from harness.schema.suite import ModelConfig
 from harness.schema.trajectory import Trajectory
 from harness.scorers.standard import score_trial
 from harness.tools.workspace import Workspace
-
-NO_KEY = "no-key"
-"""Sent where no key is set: local servers take any, and replaying sends nothing."""
 
 UNFINISHED = (TerminationReason.INFRASTRUCTURE_ERROR, TerminationReason.CANCELLED)
 """Endings that replay would not come to: recording again goes on with such a trial."""
