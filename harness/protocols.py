@@ -310,6 +310,7 @@ class IterationPlan:
     model: str
     messages: Sequence[Message]
     tools: tuple[ToolSpec, ...]
+    """May be described anew, put in another order, or left out, but not added to."""
     append_user: str = ""
     """Text for the user turn that is about to be sent, after its results; it stays there."""
 
