@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from harness.loop.endings import Draft, Ending
 from harness.protocols import CallAndResult
 from harness.schema.messages import ToolCall, ToolResult
+from harness.schema.record import storable
 from harness.schema.signals import Signal, Suspend
 
 
@@ -43,7 +44,7 @@ class AnsweredTurn:
         """Answer a call."""
         call = self.calls[position]
         self._results[position] = ToolResult(
-            call_id=call.id, name=call.name, content=content, is_error=is_error
+            call_id=call.id, name=call.name, content=storable(content), is_error=is_error
         )
 
     def put_handed_in(self, position: int, content: str, *, is_error: bool = False) -> None:

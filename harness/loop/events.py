@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness.protocols import Observer
-from harness.schema.record import Json, JsonObject
+from harness.schema.record import Json, JsonObject, storable
 from harness.schema.trajectory import Event, EventKind, Trajectory
 
 
@@ -63,6 +63,10 @@ class EventLog:
             self._show_to(observer, event.model_copy(update={"payload": payload}))
         return self._completed(trajectory)
 
+    def collect(self, what: str, error: Exception) -> None:
+        """Note an error of the user's code that must not break the run."""
+        self.callback_errors.append(storable(f"{what}: {type(error).__name__}: {error}"))
+
     def _completed(self, trajectory: Trajectory) -> Trajectory:
         told = {"events": tuple(self.events), "callback_errors": tuple(self.callback_errors)}
         return trajectory.model_copy(update=told)
@@ -72,7 +76,10 @@ class EventLog:
             kind=kind,
             iteration=self.iteration,
             at_s=round(self.elapsed_s, 6),
-            data=data,
+            data={
+                key: storable(value) if isinstance(value, str) else value
+                for key, value in data.items()
+            },
             run_id=self.run_id,
         )
         if kind != "model_delta" or self.events[-1].kind != "model_delta":
@@ -89,4 +96,5 @@ class EventLog:
             observer(event)
         except Exception as error:  # noqa: BLE001 - an observer never breaks a run
             raised = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
-            self.callback_errors += [f"{event.kind}: {type(one).__name__}: {one}" for one in raised]
+            for one in raised:
+                self.collect(event.kind, one)

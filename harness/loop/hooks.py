@@ -181,6 +181,9 @@ def _copied(call: PendingCall) -> PendingCall:
 
 
 def _is(answer: object, kind: Any) -> bool:
-    if kind is not Conversation:
-        return isinstance(answer, kind)
-    return isinstance(answer, Sequence) and all(isinstance(item, Message) for item in answer)
+    if kind is Conversation:
+        return isinstance(answer, Sequence) and all(isinstance(item, Message) for item in answer)
+    match answer:
+        case SkipTool(result=text) | SkipModel(text=text) | ToolOutcome(content=text):
+            return isinstance(answer, kind) and isinstance(text, str)
+    return isinstance(answer, kind)

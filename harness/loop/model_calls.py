@@ -76,7 +76,11 @@ class ModelCaller:
         number = self.made
 
         def write(what: str, value: JsonObject) -> None:
-            text = json.dumps(self.redact(value), ensure_ascii=False)
+            try:
+                text = json.dumps(self.redact(value), ensure_ascii=False)
+            except Exception as error:  # noqa: BLE001 - what cannot be redacted is not logged
+                self.events.collect("redact", error)
+                return
             _LOG.info("model call %d (%s) %s: %s", number, tag, what, text)
 
         messages: list[Json] = [message.model_dump(mode="json") for message in request.messages]

@@ -24,6 +24,7 @@ from harness.loop.text_protocols import PROTOCOLS, TextProtocolProvider
 from harness.loop.tool_calls import ToolCallAnswerer
 from harness.loop.transcript import Transcript
 from harness.schema.messages import ToolSpec
+from harness.schema.record import storable
 from harness.schema.trajectory import SuspendedRun
 
 RECALLED = 5
@@ -173,8 +174,8 @@ def _full_system(setup: Setup, system: str | None, query: str, events: EventLog)
     if setup.recall is None:
         return system
     try:
-        items = setup.recall.search(query, RECALLED)
+        found = setup.recall.search(query, RECALLED)
+        return with_recalled(system, [storable(item) for item in found])
     except Exception as error:  # noqa: BLE001 - what cannot be recalled never breaks a run
-        events.callback_errors.append(f"recall: {type(error).__name__}: {error}")
+        events.collect("recall", error)
         return system
-    return with_recalled(system, items)

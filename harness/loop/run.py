@@ -21,7 +21,7 @@ from harness.loop.validation import first_failure
 from harness.protocols import IterationPlan, SkipModel
 from harness.schema.loop_config import TerminationReason
 from harness.schema.messages import Message, ModelTurn, StopReason, Text, ToolCall
-from harness.schema.record import JsonObject
+from harness.schema.record import JsonObject, storable
 from harness.schema.signals import Signal, Suspend
 from harness.schema.trajectory import Trajectory
 
@@ -133,6 +133,7 @@ class Run:
 
     def _canned(self, text: str) -> Ending:
         """A hook's answer in the model's place is the final text."""
+        text = storable(text)
         self.transcript.add_assistant(Message(role="assistant", content=(Text(text=text),)))
         self.progress.final_text = text
         self.progress.draft = Draft(output_from_text(text))

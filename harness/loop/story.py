@@ -7,6 +7,7 @@ from harness.loop.endings import Draft, Ending
 from harness.loop.parts import Parts
 from harness.loop.progress import Progress
 from harness.schema.loop_config import TerminationReason
+from harness.schema.record import storable
 from harness.schema.trajectory import SuspendedRun, Trajectory
 
 LIMITS = (
@@ -50,7 +51,7 @@ def told(parts: Parts, progress: Progress, ending: Ending) -> Trajectory:
         usage=parts.model.usage.total,
         usage_by_tag=parts.model.usage.by_tag,
         models=tuple(parts.model.models),
-        error=ending.error,
+        error=None if ending.error is None else storable(ending.error),
         callback_errors=tuple(parts.events.callback_errors),
         events=tuple(parts.events.events),
         duration_s=round(parts.events.elapsed_s, 6),

@@ -221,14 +221,17 @@ class ToolCallAnswerer:
             )
         else:
             self.events.emit("tool_completed", payload=outcome, id=call.id, name=call.name)
-        self.audit.executed(
-            iteration=self.events.iteration,
-            tool=call.name,
-            arguments=in_hand.arguments,
-            verdict=in_hand.verdict,
-            error=outcome.content if failed else None,
-            duration_s=outcome.duration_s,
-        )
+        try:
+            self.audit.executed(
+                iteration=self.events.iteration,
+                tool=call.name,
+                arguments=in_hand.arguments,
+                verdict=in_hand.verdict,
+                error=outcome.content if failed else None,
+                duration_s=outcome.duration_s,
+            )
+        except Exception as error:  # noqa: BLE001 - what cannot be redacted is not logged
+            self.events.collect("audit", error)
 
     def _heed(self, name: str, outcome: ToolOutcome, turn: AnsweredTurn, *, failed: bool) -> None:
         """Note what the tool asks of the run besides its result."""

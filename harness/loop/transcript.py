@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import overload
 
 from harness.schema.messages import Block, Message, Text, ToolResult
+from harness.schema.record import storable
 
 
 def user_text(text: str) -> Message:
@@ -70,7 +71,7 @@ class Transcript:
 
     def add_user(self, text: str) -> None:
         """Add text of the user's side, into the user turn that is still open if there is one."""
-        self._add_user((Text(text=text),))
+        self._add_user((Text(text=storable(text)),))
 
     def _add_user(self, blocks: tuple[Block, ...]) -> None:
         if not blocks:

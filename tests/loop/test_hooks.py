@@ -504,3 +504,18 @@ def test_a_cancel_from_an_approver_keeps_the_call_from_running() -> None:
     trajectory = loop.run("Do the task.")
     assert (trajectory.termination_reason, echo.given) == (Reason.CANCELLED, [])
     answered(trajectory)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Hook(before_tool=lambda call: SkipTool(3)),  # type: ignore[arg-type]
+        Hook(after_tool=lambda call, outcome: ToolOutcome(3)),  # type: ignore[arg-type]
+        Hook(before_model=lambda request: SkipModel(3)),  # type: ignore[arg-type]
+    ],
+)
+def test_a_hook_that_gives_a_result_that_is_no_text_has_failed(wrong: Hook) -> None:
+    script = [turn(calls=[call("c1", "work")]), turn("done")]
+    trajectory, _ = run(script, tools=[returns("work", "ok")], setup={"hooks": [wrong]})
+    assert trajectory.final_text == "done"
+    assert "hook_failed" in kinds(trajectory)
