@@ -58,10 +58,10 @@ def looking(act: Callable[[], None]) -> FunctionTool:
     return FunctionTool("look", look)
 
 
-def acting(act: Callable[[Loop], object], turns: list[Any], **how: Any) -> tuple[Loop, Any]:
+def acting(act: Callable[[Loop], None], turns: list[Any], **how: Any) -> tuple[Loop, Any]:
     """A loop whose tool does something to it."""
     loops: list[Loop] = []
-    loop, provider = make(turns, tools=[looking(lambda: act(loops[0]) and None)], **how)
+    loop, provider = make(turns, tools=[looking(lambda: act(loops[0]))], **how)
     loops.append(loop)
     return loop, provider
 
@@ -221,7 +221,11 @@ def test_a_cancel_before_a_run_comes_at_its_start_and_is_gone_afterwards() -> No
 
 
 def test_injected_text_follows_the_results() -> None:
-    loop, provider = acting(lambda loop: loop.inject("one") or loop.inject("two"), [LOOK, DONE])
+    def say(loop: Loop) -> None:
+        loop.inject("one")
+        loop.inject("two")
+
+    loop, provider = acting(say, [LOOK, DONE])
     trajectory = loop.run("Do the task.")
     last = provider.requests[1].messages[-1]
     assert [block.type for block in last.content] == ["tool_result", "text", "text"]

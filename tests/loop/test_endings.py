@@ -24,8 +24,10 @@ from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
 from harness.schema.messages import StopReason, ToolSpec, Usage
 from harness.schema.record import JsonObject
+from harness.schema.signals import Blocked, Signal, Suspend
 from harness.tools.registry import Registry
 from tests.loop.support import (
+    FunctionTool,
     answered,
     call,
     fails,
@@ -71,10 +73,18 @@ class Broken:
         return self.inner.invoke(invocation)
 
 
+def asks(name: str, request: Any) -> FunctionTool:
+    """A tool that asks something of the run."""
+    return FunctionTool(name, lambda _: ToolOutcome("asked", asks=request))
+
+
 BREAKS = turn(calls=[call("1", "good"), call("2", "bad"), call("3", "good")], usage=USED)
 BAD = turn(calls=[call("o1", "output", result="x")], usage=USED)
 CUT = turn("half", calls=[call("l1", "look")], stop=StopReason.MAX_TOKENS, usage=USED)
 NO = turn("no", calls=[call("l1", "look")], stop=StopReason.REFUSAL, usage=USED)
+
+GOOD = (Reason.COMPLETED, Reason.SIGNAL, Reason.SUSPENDED)
+"""Endings without an error."""
 
 ENDINGS: list[tuple[Reason, list[Any], Callable[[], dict[str, Any]]]] = [
     (Reason.COMPLETED, [LOOK, TEXT], lambda: {"tools": [returns("look", "seen")]}),
@@ -106,6 +116,50 @@ ENDINGS: list[tuple[Reason, list[Any], Callable[[], dict[str, Any]]]] = [
         lambda: {"output": output(handler=preview), "reflection": True, "text_only": "accept"},
     ),
     (Reason.ERROR, [LOOK, LOOK, LOOK], lambda: {"tools": [raises("look")]}),
+    (Reason.SIGNAL, [LOOK], lambda: {"tools": [asks("look", Signal(name="OVER"))]}),
+    (
+        Reason.SIGNAL,
+        [LOOK],
+        lambda: {"tools": [returns("look", "seen")], "setup": {"terminal_tools": ["look"]}},
+    ),
+    (
+        Reason.SIGNAL,
+        [LOOK],
+        lambda: {"tools": [returns("look", "seen")], "stop_when": [{"tool_called": "look"}]},
+    ),
+    (
+        Reason.SIGNAL,
+        [LOOK],
+        lambda: {
+            "tools": [returns("look", "seen")],
+            "max_iterations": 1,
+            "on_limit": "callback",
+            "setup": {"on_iteration_limit": lambda: "OVER"},
+        },
+    ),
+    (
+        Reason.LOOP_DETECTED,
+        [LOOK, LOOK],
+        lambda: {"tools": [returns("look", "seen")], "loop_detection": 2},
+    ),
+    (
+        Reason.DENIED,
+        [LOOK],
+        lambda: {
+            "tools": [returns("look", "seen")],
+            "on_denied": "stop",
+            "governance": {"scopes": []},
+        },
+    ),
+    (Reason.BLOCKED, [LOOK], lambda: {"tools": [asks("look", Blocked(reason="no disk"))]}),
+    (
+        Reason.SUSPENDED,
+        [LOOK],
+        lambda: {
+            "tools": [asks("look", Suspend(correlation_id="c"))],
+            "suspend_reply": False,
+        },
+    ),
     (Reason.TOOL_ERROR, [LOOK], lambda: {"tools": [fails("look")], "tool_error": "fail"}),
     (Reason.MODEL_ERROR, [OverloadedError("busy")], dict),
     (Reason.MODEL_ERROR, [RateLimitedError("slow down")], dict),
@@ -146,7 +200,9 @@ def test_a_run_ends_once_and_tells_everything(
     answers = trajectory.model_calls - trajectory.failed_calls
     assert trajectory.usage.input == (10 * answers or None)
     assert trajectory.usage.missing_calls == 0
-    assert (trajectory.error is None) == (reason is Reason.COMPLETED)
+    assert (trajectory.error is None) == (reason in GOOD)
+    assert (trajectory.signal is None) == (reason is not Reason.SIGNAL)
+    assert (trajectory.suspended is None) == (reason is not Reason.SUSPENDED)
     assert trajectory.duration_s >= 0
 
 
@@ -155,8 +211,8 @@ def test_raise_on_failure_raises_exactly_for_what_did_not_complete(
     reason: Reason, turns: list[Any], how: Callable[[], dict[str, Any]]
 ) -> None:
     loop, _ = make(turns, raise_on_failure=True, **how())
-    if reason is Reason.COMPLETED:
-        assert loop.run("Do the task.").termination_reason is Reason.COMPLETED
+    if reason in GOOD:
+        assert loop.run("Do the task.").termination_reason is reason
         return
     with pytest.raises(RunFailedError, match=f"the run ended {reason}: ") as raised:
         loop.run("Do the task.")
@@ -166,7 +222,15 @@ def test_raise_on_failure_raises_exactly_for_what_did_not_complete(
 
 
 def test_every_ending_but_cancelled_is_tried_here() -> None:
+    """That one has a file of its own: test_cancel.py."""
     assert {reason for reason, _, _ in ENDINGS} == set(Reason) - {Reason.CANCELLED}
+
+
+def test_a_cancelled_run_is_a_failed_one() -> None:
+    loop, _ = make([TEXT], raise_on_failure=True)
+    loop.cancel("enough")
+    with pytest.raises(RunFailedError, match="the run ended cancelled: enough"):
+        loop.run("Do the task.")
 
 
 def test_what_ran_before_a_break_off_keeps_its_result() -> None:

@@ -154,8 +154,7 @@ def test_a_failed_run_raises_where_its_events_are_read() -> None:
     loop, _ = make([ModelCallError("down")], raise_on_failure=True)
     seen: list[Event] = []
     with pytest.raises(RunFailedError, match="the run ended model_error: down") as error:
-        for event in loop.stream("Do the task."):
-            seen.append(event)  # noqa: PERF402 - what was read before the error is looked at
+        seen.extend(loop.stream("Do the task."))
     assert seen[-1].kind == "run_completed"
     assert error.value.trajectory == seen[-1].payload
 

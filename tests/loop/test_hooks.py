@@ -250,10 +250,15 @@ def test_what_a_hook_does_to_the_arguments_it_is_shown_changes_nothing() -> None
 
 
 def test_a_supplied_result_ends_the_chain_and_is_no_execution() -> None:
-    echo, asked = Echo(), []
+    echo = Echo()
+    asked: list[object] = []
+
+    def ask(*arguments: object) -> None:
+        asked.append(arguments)
+
     hooks = hooked(
         Hook(before_tool=lambda _: SkipTool("from the cache")),
-        Hook(before_tool=asked.append, approve_tool=asked.append, after_tool=asked.append),
+        Hook(before_tool=ask, approve_tool=ask, after_tool=ask),
     )
     trajectory, _ = run([LOOK, DONE], tools=[echo.tool], setup=hooks)
     result = trajectory.messages[2].tool_results[0]
@@ -288,7 +293,8 @@ def explode(*_: object) -> Any:
     ],
 )
 def test_who_does_not_approve_denies(approve: Any, why: str) -> None:
-    echo, later = Echo(), []
+    echo = Echo()
+    later: list[PendingCall] = []
     hooks = hooked(Hook(approve_tool=approve), Hook(approve_tool=later.append))
     trajectory, _ = run([LOOK, DONE], tools=[echo.tool], setup=hooks)
     assert (echo.given, later, trajectory.tool_calls_made) == ([], [], 0)
@@ -483,7 +489,11 @@ def test_streamed_runs_count_the_same_failures() -> None:
 @pytest.mark.parametrize("point", ["before_iteration", "before_model"])
 def test_a_cancel_from_a_hook_keeps_the_model_call_from_starting(point: str) -> None:
     loops: list[Loop] = []
-    hook = Hook(**{point: lambda _: loops[0].cancel("enough")})
+
+    def cancel(_: object) -> None:
+        loops[0].cancel("enough")
+
+    hook = replace(Hook(), **{point: cancel})  # type: ignore[arg-type]
     loop, provider = make([DONE], setup=hooked(hook))
     loops.append(loop)
     trajectory = loop.run("Do the task.")

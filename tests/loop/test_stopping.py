@@ -284,7 +284,7 @@ def test_the_hard_limit_counts_over_attempts() -> None:
 
 
 def test_the_soft_limit_warns_once_at_the_first_turn_of_any_kind() -> None:
-    turns = [ModelCallError("down"), ModelCallError("down"), *looks(2), DONE]
+    turns: list[Any] = [ModelCallError("down"), ModelCallError("down"), *looks(2), DONE]
     trajectory, _ = run(turns, tools=SEEN, soft_limit=2, llm_error_threshold=3)
     warnings = [event for event in trajectory.events if event.kind == "limit_warning"]
     assert [event.data for event in warnings] == [{"iterations": 2, "soft_limit": 2}]
