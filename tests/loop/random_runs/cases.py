@@ -95,9 +95,9 @@ SETTINGS: dict[str, Sequence[Any]] = {
     "budget": [
         *({"max_iterations": limit} for limit in (3, 2)),
         *({"max_tool_calls": limit} for limit in (5, 1)),
-        *({"max_tokens": limit} for limit in (60, 9)),
+        *({"max_tokens": limit} for limit in (40, 20, 7)),
         *({"max_duration_s": limit} for limit in (4, 1.5)),
-        *({"max_cost_usd": limit} for limit in (90,)),
+        *({"max_cost_usd": limit} for limit in (41, 21)),
         *({"max_files_modified": limit} for limit in (0, 1)),
         *({"max_lines_changed": limit} for limit in (0, 3)),
     ],
@@ -196,7 +196,7 @@ def _some_of(
 
 def _settings(random: Random) -> dict[str, Any]:
     some = _some_of(SETTINGS, range(7))(random)
-    for name in ("budget", "parallel_tools", "end_strategy", "text_protocol"):
+    for name in ("budget", "budget", "parallel_tools", "end_strategy", "text_protocol"):
         if random.random() < 0.15:
             some[name] = random.choice(SETTINGS[name])
     return {"error_threshold": random.choice((0, 3)), **some}
@@ -247,9 +247,9 @@ AIMS: dict[Reason, tuple[dict[str, Any], dict[str, str], tuple[Said, ...]]] = {
     Reason.MODEL_ERROR: ({"llm_error_threshold": 1}, {}, (Said(failure="down"),)),
     Reason.LOOP_DETECTED: ({"loop_detection": 2}, {}, (Said(calls=(("good", "{}"),)),) * 2),
     Reason.BUDGET_EXCEEDED: (
-        {"budget": {"max_tool_calls": 0}},
+        {"budget": {"max_lines_changed": 3}},
         {},
-        (Said(calls=(("good", "{}"),)),),
+        (Said(calls=(("writes", "{}"),) * 3),),
     ),
     Reason.DURATION_EXCEEDED: (
         {"budget": {"max_duration_s": 0.3}},
@@ -275,6 +275,25 @@ AIMS: dict[Reason, tuple[dict[str, Any], dict[str, str], tuple[Said, ...]]] = {
     Reason.INFRASTRUCTURE_ERROR: ({}, {}, (Said(calls=(("infra", "{}"), ("good", "{}"))),)),
 }
 """Settings, setup and first answers that are likely to bring each ending."""
+
+OTHER_WAYS: dict[Reason, tuple[dict[str, Any], tuple[Said, ...]]] = {
+    Reason.ERROR: (
+        {"breaker": 1, "error_threshold": 2},
+        (*[Said(calls=(("raising", "{}"),))] * 2, Said(calls=(("failing", "{}"),))),
+    ),
+    Reason.BUDGET_EXCEEDED: (
+        {"budget": {"max_cost_usd": 21, "max_tool_calls": 9}},
+        (Said(calls=(("good", "{}"),), usage=Usage(input=20, output=7)),) * 2,
+    ),
+    Reason.SUSPENDED: (
+        {"max_iterations": 2, "error_threshold": 0},
+        (Said(calls=(("suspends", "{}"),)), *[Said(calls=(("good", "{}"),))] * 3),
+    ),
+    Reason.MAX_ITERATIONS: (
+        {"max_iterations": 1, "on_limit": "wrap_up", "parallel_tools": 4},
+        (Said(calls=(("good", "{}"), ("slow", "{}"), ("alone", "{}"), ("good", "{}"))),),
+    ),
+}
 
 
 WILD_SETTINGS: dict[str, Sequence[Any]] = {
@@ -314,6 +333,8 @@ def cases(draw: st.DrawFn, aim: Reason | None) -> Case:
     hooks, checks, acts = draw(surroundings)
     if aim is not None:
         wanted, needed, first = AIMS[aim]
+        if aim in OTHER_WAYS and draw(st.booleans()):
+            wanted, first = OTHER_WAYS[aim]
         settings, setup = settings | wanted, setup | needed
         at = draw(st.sampled_from([0, 0, 1]))
         script = (*script[:at], *first, *script[at:])

@@ -40,7 +40,7 @@ from tests.loop.random_runs.hooks import make_check, make_hook
 from tests.loop.support import FunctionTool, long_enough, output
 from tests.providers.lookalikes.anthropic import thinking
 
-PRICE = Price(input=1_000_000, output=1_000_000)
+PRICE = Price(input=1e6, output=1e6, cache_write=1e6, cache_read=1e6)
 """A dollar a token."""
 MODEL_S, TOOL_S = 0.4, 0.3
 """What a model call and a tool call take on the clock of a case."""
