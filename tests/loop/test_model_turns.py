@@ -126,6 +126,13 @@ def test_a_failed_call_keeps_what_the_next_one_is_for() -> None:
     assert trajectory.usage_by_tag["confirm"].input == 10
 
 
+def test_a_paused_turn_keeps_what_the_next_call_is_for() -> None:
+    paused = turn("wait", stop=StopReason.PAUSE_TURN, usage=USED)
+    turns = [turn("hm", usage=USED), paused, turn("COMPLETED: x", usage=USED)]
+    trajectory, _ = run(turns, confirm={"enabled": True})
+    assert trajectory.usage_by_tag["confirm"].input == 20
+
+
 def long_talk() -> list[Any]:
     return [turn("x" * 400, calls=[call(f"l{n}", "look")], usage=USED) for n in range(4)]
 

@@ -89,25 +89,27 @@ def test_later_batches_wait_for_earlier_ones() -> None:
 
 def test_a_sequential_tool_runs_alone_between_the_others() -> None:
     order: list[str] = []
-    lock = threading.Lock()
-    meeting = threading.Barrier(2)
+    meeting, another_began = threading.Barrier(2), threading.Event()
 
-    def note(name: str) -> FunctionTool:
-        def function(_: JsonObject) -> Json:
-            if name != "alone":
-                meeting.wait(PATIENCE_S)
-            with lock:
-                order.append(name)
-            return name
+    def meet(arguments: JsonObject) -> Json:
+        if arguments["n"] == 3:
+            another_began.set()
+        meeting.wait(PATIENCE_S)
+        order.append("meet")
+        return "met"
 
-        return FunctionTool(name, function, sequential=name == "alone")
+    def alone(_: JsonObject) -> Json:
+        # Were another call running, it would begin in this while.
+        assert not another_began.wait(0.05)
+        order.append("alone")
+        return "was alone"
 
-    names = ["before", "before", "alone", "after", "after"]
-    calls = turn(calls=[call(f"c{n}", name) for n, name in enumerate(names)])
-    trajectory, _ = run(
-        [calls, DONE], tools=[note("before"), note("alone"), note("after")], parallel_tools=8
-    )
-    assert order == contents(trajectory) == names
+    names = ["meet", "meet", "alone", "meet", "meet"]
+    calls = turn(calls=[call(f"c{n}", name, n=n) for n, name in enumerate(names)])
+    tools = [FunctionTool("meet", meet), FunctionTool("alone", alone, sequential=True)]
+    trajectory, _ = run([calls, DONE], tools=tools, parallel_tools=8)
+    assert order == names
+    assert contents(trajectory) == ["met", "met", "was alone", "met", "met"]
 
 
 @pytest.mark.parametrize("parallel_tools", [1, 2, 4])
