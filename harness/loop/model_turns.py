@@ -33,9 +33,12 @@ class ModelTurns:
         self._wait_while_paused()
         if control.is_cancelled:
             return None
-        for text in control.take_injected():
-            self.parts.transcript.add_user(text)
+        self._deliver_injected()
         return self._prepared()
+
+    def _deliver_injected(self) -> None:
+        for text in self.parts.control.take_injected():
+            self.parts.transcript.add_user(text)
 
     def _prepared(self) -> IterationPlan:
         """The plan that hooks made of the iteration; what they append stays in the conversation."""
@@ -123,6 +126,7 @@ class ModelTurns:
         """
         if self.no_more_calls() is not None:
             return None
+        self._deliver_injected()
         if prompt is not None:
             self.parts.transcript.add_user(prompt)
         plan = IterationPlan(
