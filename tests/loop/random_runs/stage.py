@@ -158,7 +158,9 @@ class Stage:
         if event.kind == "paused":
             goes_on = event.data["reason"] != "pause_and_cancel"
             elsewhere(self.loop.resume if goes_on else self.cancel)
-        self.moment(cancels=event.kind != "run_completed")
+        # By then the ending is decided.
+        is_over = event.kind == "run_completed" or event.data.get("point") == "after_run"
+        self.moment(cancels=not is_over)
 
     # The model.
 
