@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
-from harness.schema.messages import Message, ModelTurn, ToolCall, ToolResult, ToolSpec
+from harness.schema.messages import Message, ModelTurn, Text, ToolCall, ToolResult, ToolSpec
 from harness.schema.record import Json, JsonObject
 from harness.schema.results import Score, Verdict
 from harness.schema.signals import RunRequest, Signal
@@ -320,6 +320,11 @@ class SkipModel:
     """Make no model call: this text is the answer."""
 
     text: str
+
+    @property
+    def content(self) -> tuple[Text, ...]:
+        """The text as a turn's content; without text there is none."""
+        return (Text(text=self.text),) if self.text else ()
 
 
 @dataclass(frozen=True, slots=True)

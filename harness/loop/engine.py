@@ -149,6 +149,8 @@ class Loop(Setup):
         run_id: str | None,
     ) -> Trajectory:
         given = (user_text(messages),) if isinstance(messages, str) else tuple(messages)
+        if not given:
+            raise ConfigurationError("messages is empty: give the task, as text or as messages")
         transcript = Transcript(self._state.history or given)
         if self._state.history:
             transcript.extend(given)

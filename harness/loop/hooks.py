@@ -20,6 +20,7 @@ from harness.protocols import (
     ToolOutcome,
 )
 from harness.schema.messages import Message, ModelTurn
+from harness.schema.record import storable
 from harness.schema.trajectory import Trajectory
 
 Point = Literal[
@@ -87,7 +88,7 @@ class HookChain:
         for entry in self._at("before_model"):
             answer = self._ask(entry, ModelRequest | SkipModel, request)
             if isinstance(answer, SkipModel):
-                return answer
+                return SkipModel(storable(answer.text))
             request = answer or request
         return request
 

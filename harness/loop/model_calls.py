@@ -67,6 +67,7 @@ class ModelCaller:
         """Start from the counts of a suspended run."""
         self.made, self.failed = state.model_calls, state.failed_calls
         self.usage.total, self.usage.by_tag = state.usage, dict(state.usage_by_tag)
+        self.models = list(state.models)
 
     def _show(self, delta: ModelDelta) -> None:
         self.events.emit("model_delta", payload=delta, kind=delta.kind, text=delta.text)

@@ -89,12 +89,25 @@ class ModelTurns:
         self.parts.control.phase = "iteration"
         return turn
 
+    def _aside(self, request: ModelRequest, tag: CallTag) -> ModelTurn | Ending | None:
+        """A model call that is no iteration; hooks see it like any other."""
+        hooked = self.parts.hooks.before_model(request)
+        if isinstance(hooked, SkipModel):
+            return ModelTurn(content=hooked.content, stop=StopReason.END_TURN)
+        blocked = self.no_more_calls()
+        if blocked is not None:
+            return blocked
+        turn = self._call(hooked, tag)
+        if isinstance(turn, ModelTurn):
+            self.parts.hooks.after_model(turn)
+        return turn
+
     def _compact(self) -> Ending | None:
         """Have older turns summarised when the conversation has grown too long."""
         request = self.parts.requests.compaction()
         if request is None or self.no_more_calls() is not None:
             return None
-        turn = self._call(request, "compaction")
+        turn = self._aside(request, "compaction")
         if isinstance(turn, Ending):
             return turn if turn.reason in UNSCORED else None
         summary = Message(role="assistant", content=turn.content).text if turn else ""
@@ -136,7 +149,7 @@ class ModelTurns:
             self.parts.offered(),
         )
         request = self.parts.requests.request(plan, tool_choice="none")
-        turn = self._call(request, "wrap_up")
+        turn = self._aside(request, "wrap_up")
         if not isinstance(turn, ModelTurn):
             return turn if turn is not None and turn.reason in UNSCORED else None
         message = Message(role="assistant", content=turn.content)

@@ -43,5 +43,6 @@ def resumed_progress(state: SuspendedRun) -> Progress:
         attempts=state.attempts,
         attempt_iterations=state.attempt_iterations,
         draft=Draft(state.draft) if state.has_draft else None,
+        final_text=state.final_text,
         validation_failures=list(state.validation_failures),
     )

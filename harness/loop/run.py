@@ -21,7 +21,7 @@ from harness.loop.validation import first_failure
 from harness.protocols import IterationPlan, SkipModel
 from harness.schema.loop_config import TerminationReason
 from harness.schema.messages import Message, ModelTurn, StopReason, Text, ToolCall
-from harness.schema.record import JsonObject, storable
+from harness.schema.record import JsonObject
 from harness.schema.signals import Signal, Suspend
 from harness.schema.trajectory import Trajectory
 
@@ -114,7 +114,7 @@ class Run:
             return self.model_turns.cancelled()
         answer = self.model_turns.ask(plan)
         if isinstance(answer, SkipModel):
-            return self._canned(answer.text)
+            return self._canned(answer)
         if isinstance(answer, Ending):
             return answer
         followed = self._follow(answer, plan) if answer is not None else None
@@ -131,12 +131,11 @@ class Run:
             )
         )
 
-    def _canned(self, text: str) -> Ending:
+    def _canned(self, answer: SkipModel) -> Ending:
         """A hook's answer in the model's place is the final text."""
-        text = storable(text)
-        self.transcript.add_assistant(Message(role="assistant", content=(Text(text=text),)))
-        self.progress.final_text = text
-        self.progress.draft = Draft(output_from_text(text))
+        self.transcript.add_assistant(Message(role="assistant", content=answer.content))
+        self.progress.final_text = answer.text
+        self.progress.draft = Draft(output_from_text(answer.text))
         return Ending(TerminationReason.COMPLETED)
 
     def _follow(self, turn: ModelTurn, plan: IterationPlan) -> Ending | Candidate | None:
@@ -282,6 +281,7 @@ class Run:
             self._reject(candidate, complaint)
         elif candidate.turn is not None:
             self.transcript.add_results(candidate.turn.results)
+        self._enter("iteration")
         return Ending(TerminationReason.COMPLETED) if complaint is None else self._stopped()
 
     def _reject(self, candidate: Candidate, complaint: str) -> None:

@@ -77,6 +77,8 @@ def suspended(parts: Parts, progress: Progress) -> SuspendedRun:
         lines_changed=parts.budget.lines_changed,
         usage=parts.model.usage.total,
         usage_by_tag=parts.model.usage.by_tag,
+        models=tuple(parts.model.models),
+        final_text=progress.final_text,
         validation_failures=tuple(progress.validation_failures),
         has_draft=progress.draft is not None,
         draft=progress.draft.value if progress.draft else None,

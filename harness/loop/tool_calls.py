@@ -72,8 +72,8 @@ class ToolCallAnswerer:
             if self._is_cancelled(turn) or turn.ending is not None:
                 break
             self._answer_batch(batch, turn)
-        why = turn.ending.reason if turn.ending else "with another call of this turn"
-        turn.fill(f"Not run: the run ended ({why}).")
+        ended = turn.ending and f"the run ended ({turn.ending.reason})"
+        turn.fill(f"Not run: {ended or 'another call of this turn was to end the run'}.")
         return turn
 
     def _is_cancelled(self, turn: AnsweredTurn) -> bool:

@@ -92,6 +92,8 @@ class SuspendedRun(Record):
     lines_changed: int = 0
     usage: UsageTotal
     usage_by_tag: dict[CallTag, UsageTotal]
+    models: tuple[str, ...] = ()
+    final_text: str = ""
     validation_failures: tuple[str, ...] = ()
     has_draft: bool = False
     draft: Json = None

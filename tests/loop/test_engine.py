@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import ModelCallError, RunFailedError
+from harness.errors import ConfigurationError, ModelCallError, RunFailedError
 from harness.loop.engine import Loop
 from harness.protocols import ModelDelta
 from harness.providers.scripted import turn
@@ -232,3 +232,11 @@ def test_what_the_caller_hands_in_is_never_changed() -> None:
     loop, _ = make([LOOK, DONE], tools=SEEN)
     loop.run(given)
     assert given == list(kept[:1])
+
+
+def test_a_run_needs_something_to_begin_with() -> None:
+    loop, provider = make([turn("done")])
+    with pytest.raises(ConfigurationError, match="messages is empty: give the task"):
+        loop.run([])
+    assert provider.requests == []
+    assert loop.run("Do it.").termination_reason is Reason.COMPLETED

@@ -25,7 +25,7 @@ from tests.loop.support import (
 
 TOOLS = [returns("a", "did a"), returns("b", "did b"), returns("finish", "finished")]
 CALLS = [call("1", "a"), call("2", "output", result="first"), call("3", "b")]
-UNRUN = "Not run: the run ended (with another call of this turn)."
+UNRUN = "Not run: another call of this turn was to end the run."
 
 
 def contents(trajectory: Trajectory, at: int = 2) -> list[str]:

@@ -529,3 +529,38 @@ def test_a_hook_that_gives_a_result_that_is_no_text_has_failed(wrong: Hook) -> N
     trajectory, _ = run(script, tools=[returns("work", "ok")], setup={"hooks": [wrong]})
     assert trajectory.final_text == "done"
     assert "hook_failed" in kinds(trajectory)
+
+
+def test_calls_that_are_no_iteration_pass_the_hooks_too() -> None:
+    seen: list[str] = []
+
+    def hide(request: ModelRequest) -> ModelRequest:
+        seen.append(request.tool_choice)
+        return replace(request, system="hidden")
+
+    hook = Hook(before_model=hide, after_model=lambda turn: seen.append(turn.stop.value))
+    trajectory, provider = run(
+        [turn(calls=[call("1", "look")]), turn("the end")],
+        tools=[returns("look", "seen")],
+        setup={"hooks": [hook]},
+        max_iterations=1,
+        on_limit="wrap_up",
+    )
+    assert trajectory.wrapped_up
+    assert seen == ["auto", "tool_use", "none", "end_turn"]
+    assert [request.system for request in provider.requests] == ["hidden", "hidden"]
+
+
+def test_a_hook_may_wrap_up_in_the_models_place() -> None:
+    def stand_in(request: ModelRequest) -> SkipModel | None:
+        return SkipModel("canned") if request.tool_choice == "none" else None
+
+    trajectory, provider = run(
+        [turn(calls=[call("1", "look")])],
+        tools=[returns("look", "seen")],
+        setup={"hooks": [Hook(before_model=stand_in)]},
+        max_iterations=1,
+        on_limit="wrap_up",
+    )
+    assert (trajectory.final_text, trajectory.wrapped_up) == ("canned", True)
+    assert trajectory.model_calls == len(provider.requests) == 1

@@ -229,3 +229,17 @@ def test_a_loop_that_is_running_resumes_nothing() -> None:
 def test_only_a_suspended_run_has_a_state() -> None:
     trajectory, _ = run([LOOK, DONE], tools=TOOLS)
     assert trajectory.suspended is None
+
+
+def test_what_was_said_and_by_whom_is_kept_for_the_resumed_run() -> None:
+    first = turn("Sending it.", calls=[call("w1", "wait")], model="one")
+    loop, _ = make(
+        [first, turn(calls=[call("l1", "look")], model="two")],
+        tools=TOOLS,
+        suspend_reply=False,
+        max_iterations=2,
+    )
+    state = suspended(loop.run("Go."))
+    trajectory = loop.resume_suspended(state, "It is sent.")
+    assert trajectory.models == ("one", "two")
+    assert trajectory.final_text == "Sending it."
