@@ -5,19 +5,21 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 
 import httpx2
 import openai
 
 from benchmarks.traffic import answer
 from harness.loop.engine import Loop
-from harness.protocols import ModelRequest, OnDelta
+from harness.protocols import OnDelta
 from harness.providers.openai_chat import OpenAIChat
 from harness.providers.scripted import turn
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import ModelTurn, Usage
 from harness.tools.function import function_tool
 from harness.tools.registry import Registry
+from harness.values import ModelRequest
 
 TOOLS = 20
 ITERATIONS = 200
@@ -87,8 +89,7 @@ def _run(iterations: int) -> tuple[list[float], ModelRequest]:
     )
     loop.run("Look everything up.")
     assert script.last is not None
-    times = [later - earlier for earlier, later in zip(script.times, script.times[1:], strict=False)]
-    return times, script.last
+    return [later - earlier for earlier, later in pairwise(script.times)], script.last
 
 
 def _growth(times: list[float]) -> float:

@@ -16,6 +16,7 @@ PACKAGE = ROOT / "harness"
 LAYERS = (
     ("errors",),
     ("schema",),
+    ("values",),
     ("protocols", "redaction"),
     ("loader", "providers", "cassette", "sandbox", "tools", "loop", "scorers"),
     ("runner", "agents"),

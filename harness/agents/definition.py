@@ -16,7 +16,7 @@ from harness.loader.output import declared_output, load_function
 from harness.loader.overrides import merge
 from harness.loader.reading import known, read_toml, validated
 from harness.loader.task import load_skill
-from harness.protocols import ModelRequest, OnDelta, OutputSpec, Provider, Tool
+from harness.protocols import OnDelta, OutputSpec, Provider, Tool
 from harness.sandbox.probe import best
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import ModelTurn
@@ -26,6 +26,7 @@ from harness.schema.record import Record
 from harness.schema.suite import ModelConfig, OutputConfig, Skill
 from harness.tools.builtin import BUILTIN_NAMES, builtin_tools
 from harness.tools.workspace import Workspace
+from harness.values import ModelRequest
 
 
 class Input(Record):

@@ -11,18 +11,12 @@ from harness.agents.connection import connect
 from harness.agents.definition import AgentDefinition
 from harness.errors import BadInputError, ModelCallError
 from harness.loader.reading import known, validated
-from harness.protocols import (
-    Check,
-    Judgement,
-    ModelRequest,
-    OnDelta,
-    PendingCall,
-    Provider,
-)
+from harness.protocols import Check, OnDelta, Provider
 from harness.schema.messages import ModelTurn
 from harness.schema.record import Json, JsonObject, storable
 from harness.schema.suite import ModelConfig
 from harness.schema.trajectory import Trajectory
+from harness.values import Judgement, ModelRequest, PendingCall
 
 Connect = Callable[[ModelConfig], Provider]
 """Makes what answers an agent's model calls."""

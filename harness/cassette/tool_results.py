@@ -12,10 +12,11 @@ from harness.cassette.canonical import writable
 from harness.cassette.format import StoredResult
 from harness.cassette.session import Session
 from harness.cassette.tape import ToolKey
-from harness.protocols import Effect, ToolInvocation, ToolOutcome, ToolProvider
+from harness.protocols import ToolProvider
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.schema.results import ToolsMode
+from harness.values import Effect, ToolInvocation, ToolOutcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.loop.endings import Draft, Ending
-from harness.protocols import CallAndResult
 from harness.schema.messages import ToolCall, ToolResult
 from harness.schema.record import storable
 from harness.schema.signals import Signal, Suspend
+from harness.values import CallAndResult
 
 
 class AnsweredTurn:

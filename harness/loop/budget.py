@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from harness.errors import ConfigurationError
 from harness.loop.paths import sandbox_path
 from harness.loop.usage import BUCKETS
-from harness.protocols import Effect
 from harness.schema.loop_config import Budget, TerminationReason
 from harness.schema.suite import Price
 from harness.schema.trajectory import UsageTotal
+from harness.values import Effect
 
 
 class BudgetMeter:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.protocols import ToolInvocation, ToolOutcome
 from harness.schema.loop_config import TerminationReason
 from harness.schema.record import Json, JsonObject
 from harness.schema.trajectory import Event, Trajectory
+from harness.values import ToolInvocation, ToolOutcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.loop.window import PinnedTail, estimate_tokens
-from harness.protocols import ModelRequest
 from harness.schema.loop_config import Compaction
 from harness.schema.messages import Block, Message, Text, ToolCall, ToolResult
+from harness.values import ModelRequest
 
 SYSTEM = (
     "You condense the history of an agent's work, so that the agent can go on with your summary in"

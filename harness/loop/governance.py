@@ -11,9 +11,10 @@ from dataclasses import replace
 from harness.errors import ConfigurationError
 from harness.loop.command_line import refused_program
 from harness.loop.paths import is_below
-from harness.protocols import Check, Effect, Judgement, PendingCall
+from harness.protocols import Check
 from harness.schema.hosts import host_name, is_within
 from harness.schema.loop_config import Governance
+from harness.values import Effect, Judgement, PendingCall
 
 ALLOWED = Judgement("allowed")
 

@@ -15,11 +15,12 @@ from harness.loop.budget import BudgetMeter
 from harness.loop.governance import Governor
 from harness.loop.hooks import HookChain
 from harness.loop.written_json import read_json
-from harness.protocols import PendingCall, SkipTool, ToolProvider
+from harness.protocols import ToolProvider
 from harness.schema.json_schema import schema_violation
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import ToolCall, ToolSpec
 from harness.schema.record import JsonObject
+from harness.values import PendingCall, SkipTool
 
 RefusalKind = Literal["surplus", "failed", "broken_off", "denied", "blocked", "over_budget"]
 """`failed` counts as a failed call; `blocked` and `over_budget` end the run."""

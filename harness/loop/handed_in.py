@@ -8,10 +8,11 @@ from harness.loop.answered_turn import AnsweredTurn
 from harness.loop.endings import Draft
 from harness.loop.events import EventLog
 from harness.loop.guards import CallInHand
-from harness.protocols import OutputSpec, ToolInvocation, ToolOutcome
+from harness.protocols import OutputSpec
 from harness.schema.loop_config import SUBMIT_TOOL, LoopConfig
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject, storable
+from harness.values import ToolInvocation, ToolOutcome
 
 SUBMIT = ToolSpec(
     name=SUBMIT_TOOL,

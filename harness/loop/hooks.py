@@ -9,9 +9,12 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from harness.loop.events import EventLog
-from harness.protocols import (
+from harness.protocols import Hook
+from harness.schema.messages import Message, ModelTurn
+from harness.schema.record import storable
+from harness.schema.trajectory import Trajectory
+from harness.values import (
     Approval,
-    Hook,
     IterationPlan,
     ModelRequest,
     PendingCall,
@@ -19,9 +22,6 @@ from harness.protocols import (
     SkipTool,
     ToolOutcome,
 )
-from harness.schema.messages import Message, ModelTurn
-from harness.schema.record import storable
-from harness.schema.trajectory import Trajectory
 
 Point = Literal[
     "before_run",

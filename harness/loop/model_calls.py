@@ -11,11 +11,12 @@ from harness.loop.endings import Ending
 from harness.loop.events import EventLog
 from harness.loop.tracing import trace_model_call
 from harness.loop.usage import UsageMeter
-from harness.protocols import ModelDelta, ModelRequest, Provider, Redact
+from harness.protocols import Provider, Redact
 from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.messages import ModelTurn
 from harness.schema.record import Json, JsonObject
 from harness.schema.trajectory import CallTag, SuspendedRun
+from harness.values import ModelDelta, ModelRequest
 
 _LOG = logging.getLogger("harness.llm")
 """Where `debug_llm` writes."""

@@ -9,10 +9,10 @@ from harness.loop.endings import Ending
 from harness.loop.parts import Parts
 from harness.loop.progress import Progress
 from harness.loop.transcript import Transcript
-from harness.protocols import IterationPlan, ModelRequest, SkipModel
 from harness.schema.loop_config import UNSCORED, TerminationReason
 from harness.schema.messages import Message, ModelTurn, StopReason
 from harness.schema.trajectory import CallTag
+from harness.values import IterationPlan, ModelRequest, SkipModel
 
 
 class ModelTurns:

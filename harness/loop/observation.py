@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Callable
 from typing import Literal
 
-from harness.protocols import ToolInvocation, ToolOutcome
 from harness.schema.messages import Message, ModelTurn
 from harness.schema.record import Json, JsonObject, Record
 from harness.schema.trajectory import Event
+from harness.values import ToolInvocation, ToolOutcome
 
 
 class Observation(Record):

@@ -9,9 +9,9 @@ from harness.loop.compaction import Compactor
 from harness.loop.events import EventLog
 from harness.loop.transcript import Transcript
 from harness.loop.window import SlidingWindow
-from harness.protocols import IterationPlan, ModelRequest
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import Message
+from harness.values import IterationPlan, ModelRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from harness.loop.stopping import Iteration, ask_at_limit, signal_of, signalled
 from harness.loop.story import told
 from harness.loop.tracing import trace_iteration, trace_run
 from harness.loop.validation import first_failure
-from harness.protocols import IterationPlan, SkipModel
 from harness.schema.loop_config import TerminationReason
 from harness.schema.messages import Message, ModelTurn, StopReason, Text, ToolCall
 from harness.schema.record import JsonObject
 from harness.schema.signals import Signal, Suspend
 from harness.schema.trajectory import Trajectory
+from harness.values import IterationPlan, SkipModel
 
 TRUNCATED = (
     "Your answer was cut at its length limit and none of its tool calls were run. "
@@ -69,7 +69,7 @@ class Run:
             span.set_trajectory(trajectory)
         reason = trajectory.termination_reason.value
         data: JsonObject = {"reason": reason, "error": trajectory.error}
-        if self.parts.control.is_cancelled:
+        if trajectory.termination_reason is TerminationReason.CANCELLED:
             data["phase"] = self.parts.control.cancelled_in
         return self.events.conclude(trajectory, **data)
 

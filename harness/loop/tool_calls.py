@@ -17,10 +17,11 @@ from harness.loop.handed_in import HandedIn
 from harness.loop.parallel import run_together
 from harness.loop.tracing import trace_tool_call
 from harness.loop.written_json import read_json
-from harness.protocols import ToolInvocation, ToolOutcome, ToolProvider
+from harness.protocols import ToolProvider
 from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.messages import ToolCall, ToolSpec
 from harness.schema.signals import Blocked, Signal, Suspend
+from harness.values import ToolInvocation, ToolOutcome
 
 TERMINAL_COMPLETE = "TERMINAL_COMPLETE"
 """Signal of a terminal tool that gives none of its own."""

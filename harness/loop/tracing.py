@@ -18,10 +18,10 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.util.types import AttributeValue
 
-from harness.protocols import ModelRequest, ToolInvocation, ToolOutcome
 from harness.schema.loop_config import TerminationReason
 from harness.schema.messages import ModelTurn, Usage
 from harness.schema.trajectory import CallTag, Trajectory, UsageTotal
+from harness.values import ModelRequest, ToolInvocation, ToolOutcome
 
 _GOOD_ENDINGS = (TerminationReason.COMPLETED, TerminationReason.SIGNAL)
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from harness.errors import MalformedAnswerError
-from harness.protocols import ModelDelta
 from harness.providers import failures, wire_json
 from harness.providers.legal_names import original
 from harness.providers.object_arguments import as_object
 from harness.schema.record import JsonObject
+from harness.values import ModelDelta
 
 GROWN = {
     "text_delta": "text",

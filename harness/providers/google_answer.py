@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Sequence
 
 from harness.errors import MalformedAnswerError
-from harness.protocols import ModelDelta
 from harness.providers import failures
 from harness.providers.legal_names import legal, original
 from harness.providers.object_arguments import as_text
@@ -22,6 +21,7 @@ from harness.schema.messages import (
     VendorBlock,
 )
 from harness.schema.record import Json, JsonObject
+from harness.values import ModelDelta
 
 NAME = "google-generate"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from harness.protocols import ModelRequest
 from harness.providers.google_answer import NAME, NEXT_PART, GoogleAssembler, turn_of
 from harness.providers.legal_names import legal
 from harness.providers.object_arguments import as_object
@@ -19,6 +18,7 @@ from harness.schema.messages import (
     VendorBlock,
 )
 from harness.schema.record import Json, JsonObject
+from harness.values import ModelRequest
 
 ROLES = {"user": "user", "assistant": "model"}
 

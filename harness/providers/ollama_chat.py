@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from harness.errors import MalformedAnswerError
-from harness.protocols import ModelRequest
 from harness.providers.object_arguments import as_object, as_text
 from harness.providers.ollama_stream import OllamaAssembler
 from harness.providers.wire_json import (
@@ -27,6 +26,7 @@ from harness.schema.messages import (
     VendorBlock,
 )
 from harness.schema.record import Json, JsonObject
+from harness.values import ModelRequest
 
 NAME = "ollama-chat"
 

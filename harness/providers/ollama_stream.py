@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.errors import MalformedAnswerError, ModelCallError
-from harness.protocols import ModelDelta
 from harness.providers import failures
 from harness.providers.object_arguments import as_text
 from harness.providers.wire_json import field, items
 from harness.schema.record import Json, JsonObject
+from harness.values import ModelDelta
 
 TEXTS = ("content", "thinking")
 """Keys of a message that come in pieces."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 from harness.errors import MalformedAnswerError
-from harness.protocols import ModelDelta
 from harness.providers import failures
 from harness.providers.legal_names import original
 from harness.schema.record import Json, JsonObject, storable
+from harness.values import ModelDelta
 
 ENDINGS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.errors import ModelCallError
-from harness.protocols import ModelDelta, ModelRequest, OnDelta
+from harness.protocols import OnDelta
 from harness.schema.messages import Block, ModelTurn, StopReason, Text, ToolCall, Usage
+from harness.values import ModelDelta, ModelRequest
 
 PIECE = 7
 """Characters of a streamed piece: few, so that short texts come in several."""

@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 
 from harness.errors import HarnessError, MalformedAnswerError
-from harness.protocols import Dialect, ModelRequest, OnDelta
+from harness.protocols import Dialect, OnDelta
 from harness.providers import failures
 from harness.schema.messages import ModelTurn, StopReason, Text
 from harness.schema.record import Json, JsonObject
+from harness.values import ModelRequest
 
 
 @dataclass(frozen=True, slots=True)

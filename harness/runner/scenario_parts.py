@@ -10,23 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.loop.callbacks import Callbacks
-from harness.protocols import (
-    Approval,
-    CallAndResult,
-    Check,
-    Dialect,
-    Effect,
-    Hook,
-    IterationPlan,
-    Judgement,
-    ModelRequest,
-    OnDelta,
-    PendingCall,
-    SkipModel,
-    SkipTool,
-    TerminalCheck,
-    ToolOutcome,
-)
+from harness.protocols import Check, Dialect, Hook, OnDelta, TerminalCheck
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.providers.openai_chat import OpenAIChat
 from harness.providers.scripted import Scripted, turn
@@ -45,6 +29,18 @@ from harness.schema.scenario_hook import ScenarioHook
 from harness.schema.signals import Blocked, RunRequest, Signal, Suspend
 from harness.scorers.scenario import SentRequest
 from harness.tools.registry import Registry
+from harness.values import (
+    Approval,
+    CallAndResult,
+    Effect,
+    IterationPlan,
+    Judgement,
+    ModelRequest,
+    PendingCall,
+    SkipModel,
+    SkipTool,
+    ToolOutcome,
+)
 
 _DIALECTS: Mapping[str, Callable[[], Dialect]] = {
     "anthropic": AnthropicMessages,

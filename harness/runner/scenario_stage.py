@@ -6,11 +6,11 @@ import threading
 from collections import defaultdict
 
 from harness.loop.engine import Loop
-from harness.protocols import IterationPlan, ToolInvocation
 from harness.schema.record import JsonObject
 from harness.schema.scenario import Scenario
 from harness.schema.trajectory import Event, EventKind
 from harness.scorers.scenario import SentRequest
+from harness.values import IterationPlan, ToolInvocation
 
 
 class Stage:

@@ -10,7 +10,6 @@ from harness.errors import ConfigurationError, RunFailedError
 from harness.loader.output import output_spec
 from harness.loader.scenarios import scenario_loop
 from harness.loop.engine import Loop
-from harness.protocols import ScoreInput
 from harness.redaction import Redactor
 from harness.runner.plan import TrialSpec
 from harness.runner.scenario_parts import (
@@ -31,6 +30,7 @@ from harness.schema.suite import Skill
 from harness.schema.trajectory import Event, SuspendedRun, Trajectory
 from harness.scorers.scenario import NAME, PlayedScenario, score_scenario
 from harness.scorers.standard import score_trial
+from harness.values import ScoreInput
 
 
 def run_scenario(spec: TrialSpec, redactor: Redactor) -> Trial:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from harness.cassette.canonical import canonical_json, writable
 from harness.cassette.tool_results import Difference
-from harness.protocols import ToolOutcome
 from harness.redaction import Redactor
+from harness.values import ToolOutcome
 
 _SHOWN_CHARS = 80
 _BEFORE_CHARS = 20

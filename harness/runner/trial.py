@@ -14,7 +14,7 @@ from harness.cassette.store import Store
 from harness.cassette.tape import Origin
 from harness.cassette.tool_results import RecordedTools
 from harness.errors import InfrastructureError
-from harness.protocols import Provider, ScoreInput
+from harness.protocols import Provider
 from harness.providers.catalog import NO_KEY, VENDORS, all_dialects, live_client
 from harness.redaction import Redactor
 from harness.runner.plan import Cell, TrialSpec
@@ -30,6 +30,7 @@ from harness.schema.suite import ModelConfig
 from harness.schema.trajectory import Trajectory
 from harness.scorers.standard import score_trial
 from harness.tools.workspace import Workspace
+from harness.values import ScoreInput
 
 UNFINISHED = (TerminationReason.INFRASTRUCTURE_ERROR, TerminationReason.CANCELLED)
 """Endings that replay would not come to: recording again goes on with such a trial."""

@@ -12,10 +12,11 @@ from typing import Annotated
 
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
-from harness.protocols import Mount, Sandbox
+from harness.protocols import Sandbox
 from harness.schema.record import Json
 from harness.schema.results import Verdict
 from harness.schema.suite import Task
+from harness.values import Mount
 
 LOG_CHARACTERS = 4000
 """How much of the end of the verifier's output is kept."""

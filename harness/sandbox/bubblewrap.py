@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from pathlib import PurePosixPath
 
 from harness.errors import SandboxError
-from harness.protocols import Mount, ProcessResult
 from harness.sandbox import view
 from harness.sandbox.process import OUTPUT_LIMIT, supervise
+from harness.values import Mount, ProcessResult
 
 # Dropping the capabilities matters: a bwrap started by root keeps them, and could remount /usr.
 _ISOLATION = (

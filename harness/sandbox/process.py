@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 
 from harness.errors import SandboxError
-from harness.protocols import ProcessResult
+from harness.values import ProcessResult
 
 OUTPUT_LIMIT = 10_000
 """Bytes of a process's output that are kept, half from its beginning and half from its end."""

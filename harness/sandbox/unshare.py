@@ -8,9 +8,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.protocols import Mount, ProcessResult
 from harness.sandbox import view
 from harness.sandbox.process import OUTPUT_LIMIT, supervise
+from harness.values import Mount, ProcessResult
 
 _ENTER = str(Path(__file__).with_name("enter.py"))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from harness.errors import SandboxError
-from harness.protocols import Mount
+from harness.values import Mount
 
 HOSTNAME = "sandbox"
 

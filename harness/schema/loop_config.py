@@ -217,7 +217,7 @@ class LoopConfig(Record):
     stop_when: tuple[StopCondition | str, ...] = ()
     """Conditions, any of which ends the run; a text names one that was given to the loop."""
     raise_on_failure: bool = False
-    """Raise instead of returning a trajectory whose ending is not `completed`, `signal` or `suspended`."""
+    """Raise when a run ends otherwise than `completed`, `signal` or `suspended`."""
 
     @model_validator(mode="after")
     def _warns_before_it_stops(self) -> Self:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.protocols import ScoreInput
 from harness.schema.results import Score
 from harness.schema.suite import Price
 from harness.schema.trajectory import UsageTotal
+from harness.values import ScoreInput
 
 
 class Iterations:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.protocols import ScoreInput
 from harness.schema.results import Outcome, Score, Verdict
+from harness.values import ScoreInput
 
 
 def reward(verdict: Verdict | None) -> Score:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.protocols import ModelRequest
 from harness.schema.messages import Message, ToolResult
 from harness.schema.record import Json, JsonObject
 from harness.schema.results import Score
@@ -20,6 +19,7 @@ from harness.schema.scenario_expected import (
     UsageExpected,
 )
 from harness.schema.trajectory import EventKind, Trajectory, UsageTotal
+from harness.values import ModelRequest
 
 NAME = "scenario"
 

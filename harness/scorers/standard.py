@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from harness.protocols import ScoreInput, Scorer
+from harness.protocols import Scorer
 from harness.schema.loop_config import UNSCORED
 from harness.schema.results import Score
 from harness.scorers.efficiency import Attempts, Cost, Iterations, Tokens, ToolCalls
 from harness.scorers.outcome import Ending, Reward
 from harness.scorers.validation import Validation
+from harness.values import ScoreInput
 
 STANDARD: tuple[Scorer, ...] = (
     Reward(),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.protocols import ScoreInput
 from harness.schema.loop_config import TerminationReason
 from harness.schema.results import Score
+from harness.values import ScoreInput
 
 
 class Validation:

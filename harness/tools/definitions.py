@@ -15,12 +15,13 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from harness.errors import ConfigurationError
-from harness.protocols import Effect, Sandbox, Tool, ToolOutcome
+from harness.protocols import Sandbox, Tool
 from harness.schema.json_schema import schema_problem
 from harness.schema.messages import ToolSpec
 from harness.schema.record import Json, JsonObject, Record
 from harness.tools.shell import OUTPUT_LIMIT, run_in_workspace
 from harness.tools.workspace import Workspace
+from harness.values import Effect, ToolOutcome
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 

@@ -7,11 +7,11 @@ import os
 import stat
 from collections.abc import Sequence
 
-from harness.protocols import Effect, ToolOutcome
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.tools.confined import PathRefusedError, open_below
 from harness.tools.workspace import Workspace
+from harness.values import Effect, ToolOutcome
 
 READ_LIMIT = 10_000
 """Bytes of a file that are shown."""

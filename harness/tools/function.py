@@ -13,10 +13,10 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
 from harness.errors import ConfigurationError
-from harness.protocols import Effect, ToolOutcome
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.tools.docstring import take_apart
+from harness.values import Effect, ToolOutcome
 
 Function = Callable[..., Any]
 EffectsOf = Callable[[JsonObject], Sequence[Effect] | None]

@@ -15,11 +15,12 @@ from contextvars import copy_context
 from dataclasses import replace
 
 from harness.errors import ConfigurationError, InfrastructureError
-from harness.protocols import Effect, Tool, ToolInvocation, ToolOutcome
+from harness.protocols import Tool
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.tools.loop_thread import LoopThread
 from harness.tools.results import as_outcome, raised
+from harness.values import Effect, ToolInvocation, ToolOutcome
 
 _LOG = logging.getLogger("harness.tools")
 

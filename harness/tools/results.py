@@ -7,9 +7,9 @@ import json
 
 from pydantic import BaseModel
 
-from harness.protocols import ToolOutcome
 from harness.schema.record import Json, storable
 from harness.schema.signals import Blocked, RunRequest, Signal, Suspend
+from harness.values import ToolOutcome
 
 
 def as_outcome(value: object) -> ToolOutcome:

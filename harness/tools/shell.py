@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from harness.protocols import Effect, Mount, Sandbox, ToolOutcome
+from harness.protocols import Sandbox
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.tools.confined import WORKSPACE
 from harness.tools.workspace import Workspace
+from harness.values import Effect, Mount, ToolOutcome
 
 OUTPUT_LIMIT = 8_000
 """Characters of output that are shown."""

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import httpx2
 
 from harness.errors import ConfigurationError
-from harness.protocols import Effect, ToolOutcome
 from harness.schema.hosts import host_name, is_within
 from harness.schema.messages import ToolSpec
 from harness.schema.record import Json, JsonObject
 from harness.tools.page_text import page_text
+from harness.values import Effect, ToolOutcome
 
 BYTES_LIMIT = 1_000_000
 """Bytes of a body that are read."""

@@ -20,10 +20,11 @@ from harness.agents.definition import load_agents
 from harness.agents.http import app
 from harness.agents.workflow import Connect, invoke_agent
 from harness.errors import ConfigurationError
-from harness.protocols import ModelRequest, OnDelta
+from harness.protocols import OnDelta
 from harness.providers.scripted import Scripted, turn
 from harness.schema.messages import ModelTurn
 from harness.schema.suite import ModelConfig
+from harness.values import ModelRequest
 from tests.agents.support import write_agents
 from tests.loop.support import call
 from tests.providers.lookalikes import openai_chat

@@ -13,12 +13,12 @@ import pytest
 from harness.cassette.http import use
 from harness.cassette.session import Session
 from harness.errors import ReplayMissError
-from harness.protocols import ModelDelta, ModelRequest
 from harness.providers import google_client, ollama_client
 from harness.providers.google_generate import GoogleGenerate
 from harness.providers.ollama_chat import OllamaChat
 from harness.providers.sdk_client import SdkClient
 from harness.schema.messages import Message, ModelTurn, Text, ToolCall, ToolResult, ToolSpec
+from harness.values import ModelDelta, ModelRequest
 from tests.cassette.cells import open_store
 from tests.providers.lookalikes import google, ollama
 from tests.providers.lookalikes.server import Answer, Endpoint, Lookalike, serving

@@ -10,11 +10,11 @@ import pytest
 from harness.cassette.http import use
 from harness.cassette.redact import secrets_in
 from harness.cassette.tool_results import RecordedTools
-from harness.protocols import ToolInvocation, ToolOutcome
 from harness.redaction import PLACEHOLDER
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.schema.results import Verdict
+from harness.values import ToolInvocation, ToolOutcome
 from tests.cassette.cells import ask, open_store
 from tests.cassette.loopback import DIALECTS, ask_openai, upstream, user
 

@@ -9,10 +9,10 @@ import pytest
 
 from harness.cassette.tool_results import Difference, RecordedTools
 from harness.errors import ReplayMissError
-from harness.protocols import Effect, ToolInvocation, ToolOutcome
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.schema.signals import Blocked, RunRequest, Signal, Suspend
+from harness.values import Effect, ToolInvocation, ToolOutcome
 from tests.cassette.cells import HINT, answer, ask, open_store, request
 
 

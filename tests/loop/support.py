@@ -7,22 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.loop.engine import Loop
-from harness.protocols import (
-    Effect,
-    Observer,
-    OutputSpec,
-    ReflectionHandler,
-    Tool,
-    ToolOutcome,
-    ToolProvider,
-    Validator,
-)
+from harness.protocols import Observer, OutputSpec, ReflectionHandler, Tool, ToolProvider, Validator
 from harness.providers.scripted import Scripted
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import Message, ModelTurn, ToolResult, ToolSpec
 from harness.schema.record import Json, JsonObject
 from harness.schema.trajectory import EventKind, Trajectory
 from harness.tools.registry import Registry
+from harness.values import Effect, ToolOutcome
 
 RESULT_SCHEMA: JsonObject = {
     "type": "object",

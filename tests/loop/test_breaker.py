@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from harness.protocols import Hook, PendingCall
+from harness.protocols import Hook
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
 from harness.schema.record import Json, JsonObject
 from harness.schema.trajectory import Trajectory
+from harness.values import PendingCall
 from tests.loop.support import FunctionTool, answered, call, raises, run
 
 DONE = turn("done")

@@ -6,10 +6,10 @@ import pytest
 
 from harness.errors import ConfigurationError
 from harness.loop.budget import BudgetMeter
-from harness.protocols import Effect
 from harness.schema.loop_config import Budget, TerminationReason
 from harness.schema.suite import Price
 from harness.schema.trajectory import UsageTotal
+from harness.values import Effect
 
 PRICE = Price(input=2, output=10, cache_write=2.5, cache_read=0.2)
 EXCEEDED = TerminationReason.BUDGET_EXCEEDED

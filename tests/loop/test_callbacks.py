@@ -7,10 +7,10 @@ import pytest
 from harness.errors import ModelCallError
 from harness.loop.callbacks import Callbacks
 from harness.loop.events import EventLog
-from harness.protocols import ToolInvocation, ToolOutcome
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason
 from harness.schema.trajectory import Trajectory
+from harness.values import ToolInvocation, ToolOutcome
 from tests.loop.support import call, long_enough, output, preview, raises, run
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from harness.errors import ModelCallError
 from harness.loop.compaction import SYSTEM, Compactor
 from harness.loop.window import SlidingWindow, estimate_tokens
-from harness.protocols import ModelRequest
 from harness.providers.scripted import turn
 from harness.schema.loop_config import Compaction, TerminationReason, Window
 from harness.schema.messages import Message, VendorBlock
+from harness.values import ModelRequest
 from tests.loop.support import call, returns, run
 from tests.loop.test_window import calls, conversations, is_legal, pairs, results, says, user
 

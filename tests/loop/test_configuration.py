@@ -9,12 +9,12 @@ import pytest
 from pydantic import ValidationError
 
 from harness.errors import ConfigurationError
-from harness.protocols import Effect, ToolInvocation, ToolOutcome
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.schema.suite import Price, Skill
 from harness.tools.registry import Registry
+from harness.values import Effect, ToolInvocation, ToolOutcome
 from tests.loop.support import FunctionTool, make, output, preview, returns
 
 

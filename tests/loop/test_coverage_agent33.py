@@ -10,13 +10,13 @@ import pytest
 
 from harness.loop.engine import Loop
 from harness.loop.observation import Observation, Observations
-from harness.protocols import Effect
 from harness.providers.scripted import Scripted, turn
 from harness.sandbox import probe
 from harness.schema.loop_config import TerminationReason
 from harness.tools.builtin import builtin_tools
 from harness.tools.registry import Registry
 from harness.tools.workspace import Workspace
+from harness.values import Effect
 from tests.loop.support import FunctionTool, call, returns, run
 
 DONE = turn("done")

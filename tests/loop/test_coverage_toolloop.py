@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from harness.loop.engine import Loop
-from harness.protocols import ModelRequest, OnDelta
+from harness.protocols import OnDelta
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.providers.scripted import Scripted, turn
 from harness.redaction import PLACEHOLDER
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import ModelTurn
 from harness.tools.registry import Registry
+from harness.values import ModelRequest
 from tests.loop.support import call, make, returns
 
 KEY = "sk-proj-0123456789abcdefghijkl"

@@ -19,13 +19,13 @@ from harness.errors import (
     RunFailedError,
     SandboxError,
 )
-from harness.protocols import Effect, ToolInvocation, ToolOutcome
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
 from harness.schema.messages import StopReason, ToolSpec, Usage
 from harness.schema.record import JsonObject
 from harness.schema.signals import Blocked, Signal, Suspend
 from harness.tools.registry import Registry
+from harness.values import Effect, ToolInvocation, ToolOutcome
 from tests.loop.support import (
     FunctionTool,
     answered,

@@ -11,12 +11,12 @@ import pytest
 
 from harness.errors import ConfigurationError, ModelCallError, RunFailedError
 from harness.loop.engine import Loop
-from harness.protocols import ModelDelta
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
 from harness.schema.messages import StopReason, Usage
 from harness.schema.record import Json, JsonObject
 from harness.schema.trajectory import Event, Trajectory
+from harness.values import ModelDelta
 from tests.loop.support import FunctionTool, answered, call, kinds, make, output, returns, run
 
 PATIENCE_S = 30

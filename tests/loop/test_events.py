@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.protocols import Approval, Hook, Judgement, SkipModel, SkipTool
+from harness.protocols import Hook
 from harness.providers.scripted import turn
 from harness.schema.trajectory import Trajectory
+from harness.values import Approval, Judgement, SkipModel, SkipTool
 from tests.loop.support import call, make, returns
 
 HALF = "half \ud800"

@@ -10,8 +10,9 @@ import pytest
 
 from harness.errors import ConfigurationError
 from harness.loop.governance import Governor
-from harness.protocols import Check, Effect, Judgement, PendingCall
+from harness.protocols import Check
 from harness.schema.loop_config import Governance
+from harness.values import Effect, Judgement, PendingCall
 
 
 def pending(*effects: Effect, name: str = "tool", unknown: bool = False) -> PendingCall:

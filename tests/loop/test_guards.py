@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.protocols import Effect, Hook, Judgement, PendingCall
+from harness.protocols import Hook
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
 from harness.schema.record import Json, JsonObject
+from harness.values import Effect, Judgement, PendingCall
 from tests.loop.support import FunctionTool, answered, call, kinds, output, run
 
 DONE = turn("done")

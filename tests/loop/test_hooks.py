@@ -9,10 +9,16 @@ from typing import Any
 import pytest
 
 from harness.loop.engine import Loop
-from harness.protocols import (
+from harness.protocols import Hook
+from harness.providers.scripted import Scripted, turn
+from harness.schema.loop_config import TerminationReason as Reason
+from harness.schema.messages import Message, Text
+from harness.schema.record import Json, JsonObject
+from harness.schema.signals import Signal
+from harness.schema.trajectory import Event, Trajectory
+from harness.values import (
     Approval,
     Effect,
-    Hook,
     IterationPlan,
     Judgement,
     ModelRequest,
@@ -21,12 +27,6 @@ from harness.protocols import (
     SkipTool,
     ToolOutcome,
 )
-from harness.providers.scripted import Scripted, turn
-from harness.schema.loop_config import TerminationReason as Reason
-from harness.schema.messages import Message, Text
-from harness.schema.record import Json, JsonObject
-from harness.schema.signals import Signal
-from harness.schema.trajectory import Event, Trajectory
 from tests.loop.support import FunctionTool, answered, call, kinds, make, raises, returns, run
 
 LOOK = turn(calls=[call("l1", "look", at="a")])

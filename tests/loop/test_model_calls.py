@@ -10,13 +10,14 @@ import pytest
 
 from harness.errors import ModelCallError
 from harness.loop.engine import Loop
-from harness.protocols import ModelRequest, OnDelta
+from harness.protocols import OnDelta
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.providers.scripted import Scripted, turn
 from harness.providers.sdk_client import SdkClient
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import ModelTurn
 from harness.schema.record import Json, JsonObject
+from harness.values import ModelRequest
 from tests.loop.support import call, make, returns, run
 
 DONE = turn("done")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from harness.loop.events import EventLog
 from harness.loop.observation import Observation, Observations
-from harness.protocols import ToolInvocation, ToolOutcome
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason
 from harness.schema.trajectory import Trajectory
+from harness.values import ToolInvocation, ToolOutcome
 
 
 def observed(*, run_id: str = "r1") -> tuple[EventLog, list[Observation]]:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from harness.loop.engine import Loop
-from harness.protocols import Judgement, PendingCall
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
 from harness.schema.messages import ModelTurn
 from harness.schema.record import Json, JsonObject
 from harness.schema.signals import Signal
 from harness.schema.trajectory import Event, Trajectory
+from harness.values import Judgement, PendingCall
 from tests.loop.support import FunctionTool, answered, call, make, raises, returns, run
 
 PATIENCE_S = 30

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.protocols import Hook, IterationPlan
+from harness.protocols import Hook
 from harness.providers.scripted import turn
 from harness.schema.suite import Skill
+from harness.values import IterationPlan
 from tests.loop.support import call, kinds, make, output, preview, returns, run
 
 DONE = turn("done")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.protocols import ToolOutcome
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
 from harness.schema.record import Json, JsonObject
 from harness.schema.signals import Blocked, Signal, Suspend
+from harness.values import ToolOutcome
 from tests.loop.support import FunctionTool, answered, call, fails, raises, returns, run
 
 DONE = turn("done")

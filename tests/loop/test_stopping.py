@@ -9,13 +9,13 @@ import pytest
 
 from harness.errors import ModelCallError, ReplayMissError
 from harness.loop.engine import Loop
-from harness.protocols import CallAndResult
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
 from harness.schema.messages import ModelTurn, Usage
 from harness.schema.record import Json, JsonObject
 from harness.schema.signals import Signal, Suspend
 from harness.schema.trajectory import Event, Trajectory
+from harness.values import CallAndResult
 from tests.loop.support import (
     FunctionTool,
     answered,

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from harness.errors import ConfigurationError, ModelCallError, ReplayMissError
-from harness.protocols import Effect
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
 from harness.schema.messages import Usage
 from harness.schema.record import Json, JsonObject
 from harness.schema.signals import Signal, Suspend
 from harness.schema.trajectory import SuspendedRun, Trajectory
+from harness.values import Effect
 from tests.loop.support import (
     FunctionTool,
     answered,

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.protocols import Tool, ToolInvocation, ToolOutcome
+from harness.protocols import Tool
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
-from harness.schema.messages import ToolResult, ToolSpec
+from harness.schema.messages import ToolResult
 from harness.schema.record import Json, JsonObject
 from harness.tools.registry import Registry
+from harness.values import ToolInvocation, ToolOutcome
 from tests.loop.support import (
     FunctionTool,
     answered,

@@ -12,11 +12,11 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from harness.errors import RateLimitedError
 from harness.loop.tracing import trace_iteration, trace_model_call, trace_run, trace_tool_call
-from harness.protocols import ModelRequest, ToolInvocation, ToolOutcome
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason
 from harness.schema.messages import Message, ModelTurn, StopReason, Text, Usage
 from harness.schema.trajectory import Trajectory, UsageTotal
+from harness.values import ModelRequest, ToolInvocation, ToolOutcome
 from tests.loop.spans import Spans, caught
 from tests.loop.support import call, raises, returns, run
 

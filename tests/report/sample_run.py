@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.errors import InfrastructureError, ReplayMissError
 from harness.loop.engine import Loop
-from harness.protocols import Effect, OutputSpec, ScoreInput, ToolInvocation, ToolOutcome
+from harness.protocols import OutputSpec
 from harness.providers.scripted import Scripted, turn
 from harness.schema.loop_config import UNSCORED, Confirm, LoopConfig
 from harness.schema.messages import ModelTurn, ToolSpec, Usage
@@ -22,6 +22,7 @@ from harness.schema.suite import ModelConfig, OutputConfig, Price, Task, Variant
 from harness.schema.trajectory import Trajectory
 from harness.scorers.efficiency import cost_usd
 from harness.scorers.standard import score_trial
+from harness.values import Effect, ScoreInput, ToolInvocation, ToolOutcome
 
 MODEL = ModelConfig(
     provider="openai",

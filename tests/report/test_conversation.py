@@ -7,13 +7,13 @@ import json
 import pytest
 
 from harness.loop.engine import Loop
-from harness.protocols import ToolOutcome
 from harness.providers.scripted import Scripted, turn
 from harness.report.conversation import CallView, SpeechView, conversation, shown
 from harness.schema.loop_config import Confirm, LoopConfig
 from harness.schema.messages import ModelTurn, StopReason, Usage
 from harness.schema.suite import Variant
 from harness.schema.trajectory import Trajectory
+from harness.values import ToolOutcome
 from tests.report.sample_run import VARIANTS, SampleTools, output_of
 
 BASELINE: Variant = VARIANTS[0]

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from harness.protocols import ScoreInput
 from harness.schema.loop_config import TerminationReason
 from harness.schema.results import Score, Verdict
 from harness.schema.suite import ModelConfig, OutputConfig, Price, Task
@@ -13,6 +12,7 @@ from harness.schema.trajectory import Trajectory, UsageTotal
 from harness.scorers.efficiency import cost_usd, total_tokens
 from harness.scorers.outcome import outcome
 from harness.scorers.standard import STANDARD, score_trial
+from harness.values import ScoreInput
 
 OUTPUT = OutputConfig(schema={"type": "object"})
 PRICE = Price(input=3, output=15, cache_write=3.75, cache_read=0.3)

@@ -10,7 +10,7 @@ import pytest
 from harness.loader.output import output_spec
 from harness.loader.suite import load_suite
 from harness.loop.validation import first_failure
-from harness.protocols import Mount
+from harness.values import Mount
 from harness.runner.verifier import verify
 from harness.sandbox import probe
 from harness.schema.results import Verdict
@@ -37,9 +37,14 @@ def solve(task: Task, workspace: Workspace, logs: Path) -> None:
     assert done.exit_code == 0, done.output
 
 
+def folder(task: Task) -> Path:
+    assert task.workdir is not None
+    return task.workdir
+
+
 def judged(task: Task, logs: Path, *, solved: bool) -> Verdict:
     """The verifier's word on a fresh folder, with or without the solution run in it."""
-    workspace = Workspace(task.workdir)
+    workspace = Workspace(folder(task))
     try:
         if solved:
             solve(task, workspace, logs)
@@ -70,7 +75,7 @@ def test_doing_nothing_fails(task: Task, tmp_path: Path):
 
 @TASKS
 def test_the_solution_hands_in_what_the_task_asks_for(task: Task, tmp_path: Path):
-    workspace = Workspace(task.workdir)
+    workspace = Workspace(folder(task))
     try:
         solve(task, workspace, tmp_path)
     finally:
@@ -87,7 +92,7 @@ def test_the_solution_hands_in_what_the_task_asks_for(task: Task, tmp_path: Path
 def test_what_the_agent_is_told_fits_a_small_model(task: Task):
     assert len(task.instruction) < 600
     assert all(len(skill.instructions) < 400 for skill in task.skills)
-    files = [path for path in task.workdir.rglob("*") if path.is_file()]
+    files = [path for path in folder(task).rglob("*") if path.is_file()]
     assert all(path.stat().st_size < 1000 for path in files)
 
 

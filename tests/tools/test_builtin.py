@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.protocols import Effect, Sandbox, ToolInvocation, ToolOutcome
+from harness.protocols import Sandbox
 from harness.sandbox import probe
 from harness.schema.record import Json
 from harness.tools.builtin import BUILTIN_NAMES, builtin_tools
 from harness.tools.registry import Registry
 from harness.tools.workspace import Workspace
+from harness.values import Effect, ToolInvocation, ToolOutcome
 
 
 def no_sandbox() -> Sandbox:

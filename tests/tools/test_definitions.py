@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.protocols import Effect, Mount, ProcessResult, Sandbox, ToolInvocation, ToolOutcome
+from harness.protocols import Sandbox
 from harness.sandbox import probe
 from harness.schema.record import Json
 from harness.tools.definitions import defined_tool
 from harness.tools.entry_points import installed_tools
 from harness.tools.registry import Registry
 from harness.tools.workspace import Workspace
+from harness.values import Effect, Mount, ProcessResult, ToolInvocation, ToolOutcome
 
 COMMAND = """
 name: find_text

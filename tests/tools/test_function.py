@@ -13,13 +13,13 @@ import pytest
 from pydantic import BaseModel, Field
 
 from harness.errors import ConfigurationError
-from harness.protocols import Effect, ToolInvocation, ToolOutcome
 from harness.schema.json_schema import schema_problem
 from harness.schema.record import Json, JsonObject
 from harness.schema.signals import Signal
 from harness.tools.docstring import take_apart
 from harness.tools.function import FunctionTool, function_tool
 from harness.tools.registry import Registry
+from harness.values import Effect, ToolInvocation, ToolOutcome
 
 
 def called(tool: FunctionTool, **arguments: Json) -> ToolOutcome:

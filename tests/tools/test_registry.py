@@ -19,11 +19,11 @@ import pytest
 from pydantic import BaseModel
 
 from harness.errors import ConfigurationError, SandboxError
-from harness.protocols import Effect, ToolInvocation, ToolOutcome
 from harness.schema.messages import ToolSpec
 from harness.schema.record import Json, JsonObject
 from harness.schema.signals import Blocked, RunRequest, Signal, Suspend
 from harness.tools.registry import Registry
+from harness.values import Effect, ToolInvocation, ToolOutcome
 
 Function = Callable[[JsonObject, float], Any]
 

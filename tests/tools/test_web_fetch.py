@@ -9,11 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.protocols import Effect, ToolInvocation, ToolOutcome
 from harness.schema.record import JsonObject
 from harness.tools.page_text import page_text
 from harness.tools.registry import Registry
 from harness.tools.web_fetch import BYTES_LIMIT, TEXT_LIMIT, WebFetch
+from harness.values import Effect, ToolInvocation, ToolOutcome
 
 PAGE = """<!doctype html><html><head><title>The  title</title><style>p {}</style>
 <script>if (a < b) { "</p>" }</script></head><body><h1>Caf&eacute;</h1>

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from harness.loop.text_protocols.json_protocol import call_to_copy
 from harness.loop.text_protocols.json_values import calls_in, json_value_at
 from harness.loop.text_protocols.tool_texts import MALFORMED, introduced
-from harness.protocols import ParsedText
 from harness.schema.messages import ToolCall, ToolResult, ToolSpec
+from harness.values import ParsedText
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 

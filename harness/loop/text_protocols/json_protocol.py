@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from harness.loop.text_protocols.json_values import Found, calls_in, json_values
 from harness.loop.text_protocols.tool_texts import example, introduced
-from harness.protocols import ParsedText
 from harness.schema.messages import ToolCall, ToolResult, ToolSpec
+from harness.values import ParsedText
 
 _LOOKS_LIKE_CALL = re.compile(
     r'\{\s*"name"\s*:\s*"(?P<name>[^"\n]+)"\s*,\s*"arguments"\s*:(?P<rest>.*)', re.DOTALL

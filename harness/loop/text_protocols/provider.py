@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.protocols import ModelDelta, ModelRequest, OnDelta, ParsedText, Provider, TextProtocol
+from harness.protocols import OnDelta, Provider, TextProtocol
 from harness.schema.messages import (
     Block,
     Message,
@@ -21,6 +21,7 @@ from harness.schema.messages import (
     ToolSpec,
     VendorBlock,
 )
+from harness.values import ModelDelta, ModelRequest, ParsedText
 
 _OWN_ID = re.compile(r"call_([0-9]{1,18})")
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from harness.loop.text_protocols.json_protocol import call_to_copy
 from harness.loop.text_protocols.json_values import dumped, json_value_at
 from harness.loop.text_protocols.tool_texts import MALFORMED, introduced
-from harness.protocols import ParsedText
 from harness.schema.messages import ToolCall, ToolResult, ToolSpec
 from harness.schema.record import storable
+from harness.values import ParsedText
 
 _MARK = re.compile(
     r"^[ \t]*(Action Input|Action|Observation|Final Answer)[ \t]*:[ \t]*", re.MULTILINE

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from harness.loop.text_protocols.json_protocol import call_to_copy
 from harness.loop.text_protocols.json_values import Found, calls_in, dumped, json_values
 from harness.loop.text_protocols.tool_texts import introduced
-from harness.protocols import ParsedText
 from harness.schema.messages import ToolCall, ToolResult, ToolSpec
 from harness.schema.record import Json, storable
+from harness.values import ParsedText
 
 KEYSTROKES, TASK_COMPLETE = "keystrokes", "task_complete"
 MAX_WAIT_S = 60

@@ -9,9 +9,9 @@ from typing import Any
 
 from harness.loop.text_protocols.json_values import dumped, json_value_at
 from harness.loop.text_protocols.tool_texts import MALFORMED, example, introduced
-from harness.protocols import ParsedText
 from harness.schema.messages import ToolCall, ToolResult, ToolSpec
 from harness.schema.record import Json, JsonObject, storable
+from harness.values import ParsedText
 
 _QUOTED = r"""\s+name\s*=\s*(?:"([^"]*)"|'([^']*)')\s*"""
 _LOOKS_LIKE_CALL = re.compile(r"<tool\s+name\s*=")

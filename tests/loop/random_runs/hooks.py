@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from harness.protocols import (
+from harness.protocols import Check, Hook
+from harness.schema.messages import Message, Text
+from harness.values import (
     Approval,
-    Check,
-    Hook,
     IterationPlan,
     Judgement,
     ModelRequest,
@@ -18,7 +18,6 @@ from harness.protocols import (
     SkipTool,
     ToolOutcome,
 )
-from harness.schema.messages import Message, Text
 
 
 class Moments(Protocol):

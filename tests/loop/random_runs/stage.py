@@ -18,7 +18,6 @@ from harness.errors import (
 )
 from harness.loop.engine import Loop
 from harness.loop.text_protocols import PROTOCOLS
-from harness.protocols import Effect, ModelRequest, ToolOutcome
 from harness.providers.scripted import Scripted
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import (
@@ -35,6 +34,7 @@ from harness.schema.signals import Blocked, Signal, Suspend
 from harness.schema.suite import Price, Skill
 from harness.schema.trajectory import Event, SuspendedRun, Trajectory
 from harness.tools.registry import Registry
+from harness.values import Effect, ModelRequest, ToolOutcome
 from tests.loop.random_runs.cases import Case, Said
 from tests.loop.random_runs.hooks import make_check, make_hook
 from tests.loop.support import FunctionTool, long_enough, output

@@ -6,8 +6,8 @@ import pytest
 
 from harness.loop.text_protocols.hermes import HermesProtocol
 from harness.loop.written_json import read_json
-from harness.protocols import ParsedText
 from harness.schema.messages import ToolCall
+from harness.values import ParsedText
 
 PROTOCOL = HermesProtocol()
 LS = '{"name": "shell", "arguments": {"command": "ls"}}'

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.loop.text_protocols.json_protocol import JsonProtocol
-from harness.protocols import ParsedText
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
 from harness.schema.messages import Message, StopReason, Text, ToolCall, ToolResult, VendorBlock
 from harness.schema.record import Json, JsonObject
+from harness.values import ParsedText
 from tests.loop.support import FunctionTool, answered, call, output, returns, run
 
 LS = '{"name": "shell", "arguments": {"command": "ls"}}'

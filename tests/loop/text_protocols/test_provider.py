@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.loop.text_protocols import PROTOCOLS, TextProtocolProvider
-from harness.protocols import ModelDelta, ModelRequest, OnDelta
+from harness.protocols import OnDelta
 from harness.providers.scripted import turn
 from harness.schema.messages import (
     Message,
@@ -22,6 +22,7 @@ from harness.schema.messages import (
     ToolSpec,
     VendorBlock,
 )
+from harness.values import ModelDelta, ModelRequest
 
 SHELL = ToolSpec(name="shell", description="Runs a command.", parameters={"type": "object"})
 LS = '{"name": "shell", "arguments": {}}'

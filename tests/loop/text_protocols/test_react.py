@@ -6,7 +6,7 @@ import pytest
 
 from harness.loop.text_protocols.react import ReactProtocol
 from harness.loop.written_json import read_json
-from harness.protocols import ParsedText
+from harness.values import ParsedText
 
 PROTOCOL = ReactProtocol()
 LS = 'Action: shell\nAction Input: {"command": "ls"}'

@@ -9,8 +9,8 @@ import pytest
 
 from harness.loop.text_protocols.terminus2 import Terminus2Protocol
 from harness.loop.written_json import read_json
-from harness.protocols import ParsedText
 from harness.schema.messages import ToolCall, ToolSpec
+from harness.values import ParsedText
 
 PROTOCOL = Terminus2Protocol()
 

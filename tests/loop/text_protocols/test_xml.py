@@ -9,9 +9,9 @@ import pytest
 
 from harness.loop.text_protocols.xml import XmlProtocol
 from harness.loop.written_json import read_json
-from harness.protocols import ParsedText
 from harness.schema.messages import ToolCall, ToolSpec
 from harness.schema.record import Json, JsonObject
+from harness.values import ParsedText
 
 PROTOCOL = XmlProtocol()
 LS = '<tool name="shell"><arg name="command">ls</arg></tool>'
