@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.errors import MalformedAnswerError
-from harness.protocols import ModelRequest
+from harness.providers import failures
 from harness.providers.anthropic_stream import AnthropicAssembler
 from harness.providers.legal_names import legal, original
 from harness.providers.object_arguments import as_object, as_text
@@ -32,6 +32,7 @@ from harness.schema.messages import (
     VendorBlock,
 )
 from harness.schema.record import Json, JsonObject
+from harness.values import ModelRequest
 
 NAME = "anthropic-messages"
 
@@ -46,6 +47,12 @@ STOP_REASONS = {
 }
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
+
+NEXT_BLOCK = "next_block"
+"""Key of a vendor block that holds what came beside the text after it: its citations."""
+
+SILENT_ERROR = "The tool failed without a message."
+"""Stands where a tool failed and said nothing, which the vendor refuses."""
 
 CONTINUE = Text(text="Continue.")
 """Stands where the vendor demands a user turn and the conversation holds nothing to send there."""
@@ -81,14 +88,15 @@ class AnthropicMessages:
 
         Raises:
             MalformedAnswerError: the body is not a message.
+            ModelCallError: it says that the answer failed, as gateways do with HTTP 200.
         """
         body = sendable(body)
-        error = body.get("error")
-        where = f"the answer says {error!r}" if error else "the answer"
-        content = items(field(body, "content", list, where), "content")
+        if body.get("error"):
+            raise failures.reported(body["error"], "the answer")
+        content = items(field(body, "content", list, "the answer"), "content")
         model = body.get("model")
         return ModelTurn(
-            content=tuple(_block(block) for block in content),
+            content=tuple(read for block in content for read in _blocks(block)),
             stop=_stop(body.get("stop_reason")),
             usage=_usage(body.get("usage")),
             model=model if isinstance(model, str) else None,
@@ -136,6 +144,8 @@ def _turns(messages: Sequence[Message]) -> list[tuple[str, list[Block]]]:
 def _sent(message: Message) -> list[Block]:
     """A message without what the vendor refuses: blank text, and thinking that leads to nothing."""
     content = [block for block in message.content if _is_sent(block)]
+    by_text = [*(isinstance(after, Text) for after in content[1:]), False]
+    content = [b for b, kept in zip(content, by_text, strict=False) if kept or not _beside(b)]
     while content and _is_thinking(content[-1]):
         content.pop()
     return content
@@ -151,6 +161,12 @@ def _is_thinking(block: Block) -> bool:
     return isinstance(block, VendorBlock) and block.data.get("type") in THINKING
 
 
+def _beside(block: Block) -> JsonObject:
+    """What belongs to the text after it, when it is a block that holds that."""
+    kept = block.data.get(NEXT_BLOCK) if isinstance(block, VendorBlock) else None
+    return kept if isinstance(kept, dict) else {}
+
+
 def _strip_end(content: list[Block]) -> None:
     """The vendor refuses white space at the end of an answer that the model is to go on with."""
     last = content[-1]
@@ -163,14 +179,24 @@ def _ordered(role: str, content: list[Block]) -> list[Block]:
     if role == "user":
         return sorted(content, key=lambda block: not isinstance(block, ToolResult))
     # The vendor's own tools run within a turn: what the model thought of their results stays.
-    own_tools = any(isinstance(b, VendorBlock) and not _is_thinking(b) for b in content)
+    own_tools = any(
+        isinstance(b, VendorBlock) and not _is_thinking(b) and not _beside(b) for b in content
+    )
     if own_tools or _is_thinking(content[0]):
         return content
     return sorted(content, key=lambda block: not _is_thinking(block))
 
 
 def _wire_turn(role: str, content: list[Block]) -> JsonObject:
-    return {"role": role, "content": [_wire_block(block) for block in content]}
+    wire: list[Json] = []
+    beside: JsonObject = {}
+    for block in content:
+        if kept := _beside(block):
+            beside = kept
+        else:
+            wire.append(_wire_block(block) | beside)
+            beside = {}
+    return {"role": role, "content": wire}
 
 
 def _mark(body: JsonObject, messages: Sequence[JsonObject]) -> None:
@@ -201,10 +227,11 @@ def _wire_block(block: Block) -> JsonObject:
     if isinstance(block, VendorBlock):
         return block.data
     result: JsonObject = {"type": "tool_result", "tool_use_id": legal(block.call_id)}
-    if block.content:
-        result["content"] = block.content
     if block.is_error:
-        result["is_error"] = True
+        is_blank = not block.content or block.content.isspace()
+        result |= {"content": SILENT_ERROR if is_blank else block.content, "is_error": True}
+    elif block.content:
+        result["content"] = block.content
     return result
 
 
@@ -221,17 +248,22 @@ def _tool_choice(choice: str) -> JsonObject:
     return {"type": "none"} if choice == "none" else {"type": "tool", "name": legal(choice)}
 
 
-def _block(block: JsonObject) -> Block:
+def _blocks(block: JsonObject) -> list[Block]:
     kind = block.get("type")
     if kind == "text":
-        return Text(text=field(block, "text", str, "text block"))
+        beside = {k: v for k, v in block.items() if k not in ("type", "text") and v}
+        text = Text(text=field(block, "text", str, "text block"))
+        kept = VendorBlock(dialect=NAME, data={NEXT_BLOCK: beside})
+        return [kept, text] if beside else [text]
     if kind == "tool_use":
-        return ToolCall(
-            id=original(field(block, "id", str, "tool_use block")),
-            name=original(field(block, "name", str, "tool_use block")),
-            arguments=as_text(field(block, "input", dict, "tool_use block")),
-        )
-    return VendorBlock(dialect=NAME, data=block)
+        return [
+            ToolCall(
+                id=original(field(block, "id", str, "tool_use block")),
+                name=original(field(block, "name", str, "tool_use block")),
+                arguments=as_text(field(block, "input", dict, "tool_use block")),
+            )
+        ]
+    return [VendorBlock(dialect=NAME, data=block)]
 
 
 def _stop(reason: Json) -> StopReason:

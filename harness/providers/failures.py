@@ -22,11 +22,10 @@ CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error
 CONTEXT_PHRASES = (
     "prompt is too long",
     "exceed context limit",
-    "maximum context length",
-    "max context length",
-    "exceeds the context length",
+    "context length",
     "context window",
     "context size",
+    "maximum model length",
     "exceeds the maximum number of tokens",
 )
 
@@ -39,7 +38,12 @@ REFUSAL_CODES = frozenset(
         "misalignment_policy_violation",
     }
 )
-REFUSAL_PHRASES = ("flagged as potentially violating", "content management policy")
+REFUSAL_PHRASES = (
+    "flagged as potentially violating",
+    "input was flagged",
+    "content management policy",
+    "blocked by content filtering policy",
+)
 
 STATUS_OF_KIND = {
     "rate_limit_error": 429,
@@ -67,6 +71,8 @@ class RefusedError(ModelCallError):
 def answered(status: int, text: str, endpoint: str) -> ModelCallError:
     """The failure behind an HTTP status and the body that came with it."""
     body = parsed(text)
+    # Google's endpoint in OpenAI's format puts its errors into a list.
+    body = body[0] if isinstance(body, list) and len(body) == 1 else body
     error = body.get("error") if isinstance(body, dict) else None
     return _failure(status, error or body, f"{endpoint} answered HTTP {status}")
 
@@ -116,18 +122,19 @@ def _failure(status: int, error: Json, happened: str) -> ModelCallError:
         return ReplayMissError(message)
     # Gateways answer with whole HTML pages.
     said = f"{happened}: {' '.join(message.split())[:500]}"
+    lowered = message.lower()
+    refused = kinds & REFUSAL_CODES or any(phrase in lowered for phrase in REFUSAL_PHRASES)
+    if refused and status in (0, 400, 403):
+        return RefusedError(message)
     if status in (401, 403):
         return AuthenticationError(f"{said}; check the API key")
     if status == 429:
         return RateLimitedError(f"{said}; wait, or run fewer jobs")
     if status >= 500 or status == 408:
         return OverloadedError(said)
-    if status in (0, 400):
-        lowered = message.lower()
-        if kinds & CONTEXT_CODES or any(phrase in lowered for phrase in CONTEXT_PHRASES):
-            return ContextExceededError(said)
-        if kinds & REFUSAL_CODES or any(phrase in lowered for phrase in REFUSAL_PHRASES):
-            return RefusedError(message)
+    too_long = kinds & CONTEXT_CODES or any(phrase in lowered for phrase in CONTEXT_PHRASES)
+    if too_long and status in (0, 400):
+        return ContextExceededError(said)
     return ModelCallError(said)
 
 

@@ -1,4 +1,4 @@
-"""Arguments of a tool call for vendors that carry them as an object, not as the model's text."""
+"""Arguments of a tool call for vendors that want an object, be it in JSON or in a text."""
 
 from __future__ import annotations
 
@@ -26,3 +26,13 @@ def as_text(value: JsonObject) -> str:
     if len(value) == 1 and isinstance(wrapped, str):
         return wrapped
     return json.dumps(value, ensure_ascii=False)
+
+
+def as_object_text(text: str) -> str:
+    """The raw arguments where they are an object or nothing, else the text of such an object.
+
+    vLLM and llama.cpp read the arguments of earlier calls, and refuse every request of a
+    conversation that holds others.
+    """
+    value = as_object(text) if text else {}
+    return json.dumps(value, ensure_ascii=False) if value == {INVALID_ARGUMENTS: text} else text

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from harness.errors import MalformedAnswerError
-from harness.protocols import ModelRequest
+from harness.providers import failures
 from harness.providers.legal_names import legal, original
+from harness.providers.object_arguments import as_object_text
 from harness.providers.openai_chat_stream import OpenAIChatAssembler, made_id
 from harness.providers.openai_usage import usage_of
 from harness.providers.wire_json import (
@@ -30,6 +31,7 @@ from harness.schema.messages import (
     VendorBlock,
 )
 from harness.schema.record import Json, JsonObject
+from harness.values import ModelRequest
 
 NAME = "openai-chat"
 
@@ -43,6 +45,12 @@ STOP_REASONS = {
 
 NEUTRAL_KEYS = frozenset({"role", "content", "tool_calls", "refusal"})
 """Keys of an answer that neutral blocks express; the others are kept as a vendor block."""
+
+CALL_KEYS = frozenset({"id", "type", "index", "function"})
+"""The same for a tool call of an answer."""
+
+NEXT_CALL = "next_call"
+"""Key of a vendor block that holds what came beside the call after it: Google's signature."""
 
 
 class OpenAIChat:
@@ -80,11 +88,16 @@ class OpenAIChat:
 
         Raises:
             MalformedAnswerError: the body is not a chat completion.
+            ModelCallError: it says that the answer failed, as gateways do with HTTP 200.
         """
         body = sendable(body)
-        choices = items(field(body, "choices", list, _where(body)), "choices")
+        if body.get("error"):
+            raise failures.reported(body["error"], "the answer")
+        choices = items(field(body, "choices", list, "the answer"), "choices")
         if not choices:
             raise MalformedAnswerError("the answer has no choices; ask the model again")
+        if choices[0].get("error"):
+            raise failures.reported(choices[0]["error"], "the answer")
         message = field(choices[0], "message", dict, "choice")
         refusal = message.get("refusal")
         model = body.get("model")
@@ -113,20 +126,29 @@ class OpenAIChat:
 
 def _assistant(message: Message) -> list[Json]:
     wire: JsonObject = {"role": "assistant", "content": message.text}
+    calls: list[Json] = []
+    beside: JsonObject = {}
     for block in message.content:
         if isinstance(block, VendorBlock) and block.dialect == NAME:
-            wire.update(block.data)
-    calls = message.tool_calls
+            kept = block.data.get(NEXT_CALL)
+            if isinstance(kept, dict):
+                beside = kept
+            else:
+                wire.update(block.data)
+        elif isinstance(block, ToolCall):
+            calls.append(_wire_call(block) | beside)
+            beside = {}
     if calls:
-        wire["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": legal(call.name), "arguments": call.arguments},
-            }
-            for call in calls
-        ]
+        wire["tool_calls"] = calls
     return [wire]
+
+
+def _wire_call(call: ToolCall) -> JsonObject:
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": legal(call.name), "arguments": as_object_text(call.arguments)},
+    }
 
 
 def _user(message: Message) -> list[Json]:
@@ -167,11 +189,6 @@ def _tool_choice(choice: str) -> Json:
     return {"type": "function", "function": {"name": legal(choice)}}
 
 
-def _where(body: JsonObject) -> str:
-    error = body.get("error")
-    return f"the answer says {error!r}" if error else "the answer"
-
-
 def _content(message: JsonObject, answer_id: Json) -> list[Block]:
     found: list[Block] = []
     extra = {k: v for k, v in message.items() if k not in NEUTRAL_KEYS and v not in (None, [], "")}
@@ -184,7 +201,11 @@ def _content(message: JsonObject, answer_id: Json) -> list[Block]:
                 found.append(Text(text=text))
     if message.get("tool_calls") is not None:
         calls = items(field(message, "tool_calls", list, "message"), "tool_calls")
-        found += [_call(call, made_id(answer_id, n)) for n, call in enumerate(calls)]
+        for number, call in enumerate(calls):
+            beside = {k: v for k, v in call.items() if k not in CALL_KEYS and v}
+            if beside:
+                found.append(VendorBlock(dialect=NAME, data={NEXT_CALL: beside}))
+            found.append(_call(call, made_id(answer_id, number)))
     return found
 
 

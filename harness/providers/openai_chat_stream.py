@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness.errors import MalformedAnswerError
-from harness.protocols import ModelDelta
 from harness.providers import failures
 from harness.providers.legal_names import original
 from harness.providers.wire_json import items
 from harness.schema.record import Json, JsonObject, storable
+from harness.values import ModelDelta
+
+REASONING_TEXTS = ("text", "summary", "data")
+"""What of an entry of OpenRouter's `reasoning_details` comes in pieces."""
 
 
 def made_id(answer_id: Json, index: int) -> str:
@@ -157,7 +160,36 @@ def _merge(whole: JsonObject, piece: JsonObject) -> None:
     """Add a piece: lists are continued, a null says nothing, all else is replaced."""
     for key, new in piece.items():
         old = whole.get(key)
-        if isinstance(old, list) and isinstance(new, list):
-            whole[key] = old + new
+        if isinstance(new, list) and isinstance(old, list | None):
+            whole[key] = _continued(old or [], new)
         elif new is not None or key not in whole:
             whole[key] = new
+
+
+def _continued(entries: list[Json], pieces: list[Json]) -> list[Json]:
+    """A longer list. A piece that bears the index of an entry goes on with it, as OpenRouter's do.
+
+    It is the texts of reasoning that come in pieces; all else in a piece is whole.
+    """
+    grown = [*entries]
+    for piece in pieces:
+        place, entry = next(((n, e) for n, e in enumerate(grown) if _is_same(e, piece)), (0, None))
+        if not isinstance(entry, dict) or not isinstance(piece, dict):
+            grown.append(piece)
+            continue
+        whole = dict(entry)
+        for key, new in piece.items():
+            old = whole.get(key)
+            if key in REASONING_TEXTS and isinstance(old, str) and isinstance(new, str):
+                whole[key] = old + new
+            elif new is not None:
+                whole[key] = new
+        grown[place] = whole
+    return grown
+
+
+def _is_same(entry: Json, piece: Json) -> bool:
+    if not isinstance(entry, dict) or not isinstance(piece, dict):
+        return False
+    same = all(entry.get(key) == piece.get(key) for key in ("index", "type"))
+    return same and isinstance(piece.get("index"), int)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from harness.errors import MalformedAnswerError
-from harness.protocols import ModelRequest
 from harness.providers import failures
 from harness.providers.legal_names import legal, original
+from harness.providers.object_arguments import as_object_text
 from harness.providers.openai_responses_stream import OpenAIResponsesAssembler
 from harness.providers.openai_usage import usage_of
 from harness.providers.wire_json import (
@@ -28,6 +28,7 @@ from harness.schema.messages import (
     VendorBlock,
 )
 from harness.schema.record import Json, JsonObject
+from harness.values import ModelRequest
 
 NAME = "openai-responses"
 
@@ -63,8 +64,9 @@ class OpenAIResponses:
         body["max_output_tokens"] = request.max_output_tokens
         if request.temperature is not None:
             body["temperature"] = request.temperature
-        # The conversation is ours. Reasoning then has to come encrypted to be sent back.
-        body |= {"store": False, "include": ["reasoning.encrypted_content"]}
+        # The conversation is ours. Reasoning comes encrypted by itself; asked for it, the vendor
+        # refuses the request where the model does not reason.
+        body["store"] = False
         if stream:
             body["stream"] = True
         return sendable(body)
@@ -141,14 +143,21 @@ def _said(message: Message) -> list[Json]:
             wire.append(_wire_call(block))
         elif isinstance(block, VendorBlock) and block.dialect == NAME:
             parts = None
-            if "type" in block.data:
-                wire.append(block.data)
-            else:
+            if "type" not in block.data:
                 extra = block.data
+            elif not _is_stored_elsewhere(block.data):
+                wire.append(block.data)
     # The vendor refuses reasoning that led to nothing, as in a turn that was cut.
     while wire and wire[-1].get("type") == "reasoning":
         wire.pop()
     return [*wire]
+
+
+def _is_stored_elsewhere(item: JsonObject) -> bool:
+    """Whether it is no more than the id of reasoning, which the vendor did not store for us."""
+    return item.get("type") == "reasoning" and not (
+        item.get("encrypted_content") or item.get("content")
+    )
 
 
 def _wire_call(call: ToolCall) -> JsonObject:
@@ -156,7 +165,7 @@ def _wire_call(call: ToolCall) -> JsonObject:
         "type": "function_call",
         "call_id": call.id,
         "name": legal(call.name),
-        "arguments": call.arguments,
+        "arguments": as_object_text(call.arguments),
     }
 
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import MalformedAnswerError
-from harness.protocols import ModelRequest
+from harness.errors import MalformedAnswerError, OverloadedError
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.schema.messages import (
     Block,
@@ -19,6 +18,7 @@ from harness.schema.messages import (
     Usage,
     VendorBlock,
 )
+from harness.values import ModelRequest
 
 ASK = Message(role="user", content=(Text(text="Go."),))
 
@@ -87,7 +87,34 @@ def test_failed_and_empty_results() -> None:
     messages = to_request(
         request(user(ToolResult(call_id="a", name="shell", content="", is_error=True)))
     )["messages"]
-    assert messages[0]["content"] == [{"type": "tool_result", "tool_use_id": "a", "is_error": True}]
+    # Anthropic: "content cannot be empty if `is_error` is true".
+    failed = {"type": "tool_result", "tool_use_id": "a", "is_error": True}
+    assert messages[0]["content"] == [failed | {"content": "The tool failed without a message."}]
+
+
+def test_a_tool_that_worked_and_said_nothing_sends_nothing() -> None:
+    messages = to_request(request(user(ToolResult(call_id="a", name="shell", content=""))))[
+        "messages"
+    ]
+    assert messages[0]["content"] == [{"type": "tool_result", "tool_use_id": "a"}]
+
+
+def test_citations_are_kept_and_go_back_with_their_text() -> None:
+    quoted = {"type": "char_location", "cited_text": "x", "document_index": 0}
+    block: dict[str, Any] = {"type": "text", "text": "So it is.", "citations": [quoted]}
+    plain: dict[str, Any] = {"type": "text", "text": "Look:", "citations": None}
+    turn = AnthropicMessages().from_response({"content": [plain, block], "stop_reason": "end_turn"})
+    answered = assistant(*turn.content)
+    assert answered.text == "Look:So it is."
+    assert to_request(request(ASK, answered))["messages"][1]["content"] == [text("Look:"), block]
+
+
+def test_citations_whose_text_is_gone_are_left_out() -> None:
+    quote = VendorBlock(dialect="anthropic-messages", data={"next_block": {"citations": [{}]}})
+    messages = to_request(request(ASK, assistant(quote), user(Text(text="Well?"))))["messages"]
+    assert messages == [{"role": "user", "content": [text("Go."), text("Well?")]}]
+    messages = to_request(request(ASK, assistant(Text(text="Hm."), quote)))["messages"]
+    assert messages[1]["content"] == [text("Hm.")]
 
 
 def test_a_blank_answer_is_left_out() -> None:
@@ -194,7 +221,6 @@ def test_half_a_surrogate_pair_in_a_request_becomes_a_question_mark() -> None:
     ("body", "names"),
     [
         ({}, "'content' is None"),
-        ({"type": "error", "error": {"message": "busy"}}, "busy"),
         (answer(stop=None), "'stop_reason' is None"),
         (answer(stop="eos"), "'eos'"),
         (answer({"type": "text"}), "'text' is None"),
@@ -310,3 +336,9 @@ def test_odd_values_at_known_places_are_kept() -> None:
     parameters, messages = AnthropicMessages().split(body)
     assert parameters == {"system": 1, "tools": ["x"]}
     assert messages == body["messages"]
+
+
+def test_an_error_that_a_gateway_puts_into_an_answer_is_told_apart() -> None:
+    error: dict[str, Any] = {"type": "overloaded_error", "message": "Overloaded"}
+    with pytest.raises(OverloadedError, match="Overloaded"):
+        AnthropicMessages().from_response({"type": "error", "error": error})

@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.protocols import ModelRequest
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.providers.legal_names import legal, original
 from harness.providers.object_arguments import as_object, as_text
 from harness.schema.messages import Block, Message, Text, ToolCall, ToolResult, VendorBlock
 from harness.schema.record import storable
+from harness.values import ModelRequest
 from tests.providers.lookalikes.anthropic import ID, check, events, thinking
 from tests.providers.random_transcripts import (
     TOOLS,
@@ -39,9 +39,12 @@ thoughts = st.one_of(
     whole_texts.map(lambda text: vendor(thinking(text))),
     whole_texts.map(lambda text: vendor({"type": "redacted_thinking", "data": f"sealed:{text}"})),
 )
+quotes = st.just(vendor({"next_block": {"citations": [{"type": "page_location"}]}}))
 others = st.just(vendor({"reasoning_content": "hm"}, "openai-chat"))
 images = st.just(vendor({"type": "image", "source": {"type": "url", "url": "http://x/y.png"}}))
-random_transcripts = transcripts(st.lists(thoughts | others, max_size=2), st.lists(images | others))
+random_transcripts = transcripts(
+    st.lists(thoughts | quotes | others, max_size=3), st.lists(images | others)
+)
 
 
 @given(requests(random_transcripts), st.booleans())
@@ -63,9 +66,19 @@ def survives(content: tuple[Block, ...]) -> list[Block]:
             kept.append(block.model_copy(update={"name": block.name}))
         elif isinstance(block, VendorBlock) and block.dialect == DIALECT.name:
             kept.append(block)
+    after = [*kept[1:], None]
+    kept = [
+        block
+        for block, following in zip(kept, after, strict=False)
+        if not is_quote(block) or isinstance(following, Text)
+    ]
     while kept and isinstance(kept[-1], VendorBlock):
         kept.pop()
     return kept
+
+
+def is_quote(block: Block) -> bool:
+    return isinstance(block, VendorBlock) and "next_block" in block.data
 
 
 def wire_of(message: Message) -> list[Any]:

@@ -23,7 +23,7 @@ from harness.errors import (
     RateLimitedError,
     ReplayMissError,
 )
-from harness.protocols import ModelRequest, Provider
+from harness.protocols import Provider
 from harness.providers.catalog import client_module, dialect_of, live_client
 from harness.schema.messages import (
     Message,
@@ -34,6 +34,7 @@ from harness.schema.messages import (
     ToolSpec,
 )
 from harness.schema.suite import ModelConfig
+from harness.values import ModelRequest
 from tests.providers.lookalikes.anthropic import ENDPOINT as MESSAGES
 from tests.providers.lookalikes.openai_chat import CHAT
 from tests.providers.lookalikes.openai_responses import RESPONSES
@@ -128,6 +129,9 @@ TOO_LONG = [
     error("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum"),
     error("exceed_context_size_error", "request (9030 tokens) is too large", code=400),
     error("x", "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
+    error("x", "The decoder prompt (9 tokens) is longer than the maximum model length of 8."),
+    error("x", "The input (9 tokens) is longer than the model's context length (8 tokens)."),
+    [error("x", "Input exceeds the context window.")],
 ]
 
 
@@ -272,6 +276,7 @@ def test_a_module_of_ours_that_is_missing_is_a_bug_not_a_missing_sdk() -> None:
         error("invalid_request_error", "We will not.", code="content_policy_violation"),
         error("invalid_request_error", "We will not.", code="content_filter"),
         error("x", "Invalid prompt: it was flagged as potentially violating our usage policy."),
+        error("invalid_request_error", "Output blocked by content filtering policy"),
     ],
 )
 def test_a_request_that_the_content_policy_turns_down_is_a_refusal(
@@ -281,3 +286,12 @@ def test_a_request_that_the_content_policy_turns_down_is_a_refusal(
     turn = client(vendor, server.url).complete(REQUEST, print if streamed else None)
     assert turn.stop is StopReason.REFUSAL
     assert turn.content == (Text(text=body["error"]["message"]),)
+
+
+@vendors
+def test_a_moderation_that_a_gateway_forbids_with_is_a_refusal(
+    vendor: str, server: Lookalike
+) -> None:
+    body = error("x", "The model requires moderation. Your input was flagged.", code=403)
+    server.answers = [Answer(403, body)]
+    assert client(vendor, server.url).complete(REQUEST).stop is StopReason.REFUSAL

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import MalformedAnswerError
-from harness.protocols import ModelRequest
+from harness.errors import MalformedAnswerError, RateLimitedError
 from harness.providers.openai_chat import OpenAIChat
 from harness.schema.messages import (
     Message,
@@ -18,6 +17,7 @@ from harness.schema.messages import (
     Usage,
     VendorBlock,
 )
+from harness.values import ModelRequest
 
 ASK = Message(role="user", content=(Text(text="Go."),))
 
@@ -73,7 +73,11 @@ def test_a_user_turn_becomes_one_tool_message_per_result_and_then_its_text() -> 
         {
             "role": "assistant",
             "content": "I look.",
-            "tool_calls": [wire_call("a", '{"command": "ls"'), wire_call("b", "{}")],
+            # Servers that read them again refuse arguments that are no JSON.
+            "tool_calls": [
+                wire_call("a", '{"INVALID_JSON": "{\\"command\\": \\"ls\\""}'),
+                wire_call("b", "{}"),
+            ],
         },
         {"role": "tool", "tool_call_id": "a", "content": "broken"},
         {"role": "tool", "tool_call_id": "b", "content": ""},
@@ -252,7 +256,6 @@ def test_half_a_surrogate_pair_in_an_answer_becomes_a_question_mark() -> None:
     ("body", "names"),
     [
         ({}, "'choices' is None"),
-        ({"error": {"message": "busy"}}, "busy"),
         ({"choices": []}, "no choices"),
         ({"choices": ["x"]}, "'x'"),
         ({"choices": [{"finish_reason": "stop"}]}, "'message'"),
@@ -272,6 +275,52 @@ def test_an_answer_in_another_format_is_named(body: dict[str, Any], names: str) 
     with pytest.raises(MalformedAnswerError) as caught:
         OpenAIChat().from_response(body)
     assert names in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [
+        ("", ""),
+        ('{ "a":1.0 }', '{ "a":1.0 }'),
+        ("null", '{"INVALID_JSON": "null"}'),
+        ("[1]", '{"INVALID_JSON": "[1]"}'),
+        ('{"a": NaN}', '{"INVALID_JSON": "{\\"a\\": NaN}"}'),
+        ('{"a', '{"INVALID_JSON": "{\\"a"}'),
+    ],
+)
+def test_arguments_that_are_no_object_are_sent_in_one(arguments: str, sent: str) -> None:
+    call = ToolCall(id="a", name="shell", arguments=arguments)
+    body = to_request(request(ASK, Message(role="assistant", content=(call,))))
+    assert body["messages"][1]["tool_calls"] == [wire_call("a", sent)]
+
+
+def test_what_comes_beside_a_call_goes_back_with_it() -> None:
+    signed = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+    found = [wire_call("a", "{}") | signed, wire_call("b", "{}")]
+    turn = OpenAIChat().from_response(answer({"content": "I look.", "tool_calls": found}))
+    asked = Message(role="assistant", content=turn.content)
+    assert [call.id for call in asked.tool_calls] == ["a", "b"]
+    assert to_request(request(ASK, asked))["messages"][1] == {
+        "role": "assistant",
+        "content": "I look.",
+        "tool_calls": found,
+    }
+
+
+BUSY = {"code": 429, "message": "Provider returned error"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": BUSY, "user_id": "u"},
+        {"id": "c", "choices": [{"error": BUSY, "finish_reason": "error", "message": {}}]},
+        answer({"content": ""}, "error", error=BUSY),
+    ],
+)
+def test_an_error_that_a_gateway_puts_into_an_answer_is_told_apart(body: dict[str, Any]) -> None:
+    with pytest.raises(RateLimitedError, match="Provider returned error"):
+        OpenAIChat().from_response(body)
 
 
 PLAIN: dict[str, Any] = {

@@ -14,7 +14,6 @@ from harness.errors import (
     OverloadedError,
     RateLimitedError,
 )
-from harness.protocols import ModelDelta
 from harness.providers.openai_chat import OpenAIChat
 from harness.schema.messages import (
     ModelTurn,
@@ -24,6 +23,7 @@ from harness.schema.messages import (
     Usage,
     VendorBlock,
 )
+from harness.values import ModelDelta
 
 
 def chunk(delta: dict[str, Any] | None = None, finish: str | None = None) -> dict[str, Any]:
@@ -295,3 +295,48 @@ def test_an_error_in_a_stream_is_told_apart(error: Any, expected: type[ModelCall
         read(chunk({"content": "x"}), {"error": error})
     assert type(caught.value) is expected
     assert (error if isinstance(error, str) else error["message"]) in str(caught.value)
+
+
+def test_reasoning_details_come_in_pieces_and_go_back_whole() -> None:
+    def details(*entries: dict[str, Any]) -> dict[str, Any]:
+        return chunk({"reasoning_details": [*entries]})
+
+    text = {"type": "reasoning.text", "index": 0}
+    sealed = {"type": "reasoning.encrypted", "data": "zz", "id": "r"}
+    turn, _ = read(
+        details(text | {"text": "I ", "signature": None, "format": "f"}),
+        details(
+            text | {"text": "look."}, {"type": "reasoning.summary", "summary": "x", "index": 0}
+        ),
+        details(text | {"signature": "s"}),
+        details(sealed),
+        details(sealed),
+        chunk({"content": "Hi."}, "stop"),
+    )
+    whole = [
+        text | {"text": "I look.", "signature": "s", "format": "f"},
+        {"type": "reasoning.summary", "summary": "x", "index": 0},
+        sealed,
+        sealed,
+    ]
+    assert turn.content == (
+        VendorBlock(dialect="openai-chat", data={"reasoning_details": [*whole]}),
+        Text(text="Hi."),
+    )
+
+
+def test_a_streamed_call_keeps_its_signature() -> None:
+    signed = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+    turn, deltas = read(calls(piece(0, "a", "shell", "{}", **signed)), END)
+    assert turn.content == (
+        VendorBlock(dialect="openai-chat", data={"next_call": signed}),
+        ToolCall(id="a", name="shell", arguments="{}"),
+    )
+    assert [delta.kind for delta in deltas] == ["call_start", "call_arguments", "call_done"]
+
+
+def test_a_choice_that_ends_in_an_error_is_told_apart() -> None:
+    broken = chunk({"content": ""}, "error")
+    broken["choices"][0]["error"] = {"code": 502, "message": "Upstream failed"}
+    with pytest.raises(OverloadedError, match="Upstream failed"):
+        read(chunk({"content": "x"}), broken)

@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness.protocols import Dialect, ModelDelta, ModelRequest
+from harness.protocols import Dialect
+from harness.providers.object_arguments import as_object_text
 from harness.providers.openai_chat import OpenAIChat
 from harness.providers.openai_responses import OpenAIResponses
 from harness.schema.messages import (
@@ -22,6 +23,7 @@ from harness.schema.messages import (
     VendorBlock,
 )
 from harness.schema.record import storable
+from harness.values import ModelDelta, ModelRequest
 from tests.providers.lookalikes import openai_chat, openai_responses
 from tests.providers.random_transcripts import as_json, requests, transcripts, whole_texts
 
@@ -58,8 +60,13 @@ def conversations(
 
 
 others = st.just(vendor("anthropic-messages", {"type": "thinking", "thinking": "hm"}))
+signatures = whole_texts.map(
+    lambda t: vendor(CHAT.name, {"next_call": {"extra_content": {"signature": t}}})
+)
 chat_conversations = conversations(
-    whole_texts.map(lambda t: vendor(CHAT.name, {"reasoning_content": f"hm{t}"})) | others,
+    whole_texts.map(lambda t: vendor(CHAT.name, {"reasoning_content": f"hm{t}"}))
+    | signatures
+    | others,
     st.just(vendor(CHAT.name, {"type": "image_url", "image_url": {"url": "data:x"}})) | others,
 )
 reasoning = whole_texts.map(
@@ -127,7 +134,9 @@ def said_in(messages: tuple[Message, ...]) -> list[Message]:
 
 
 def sent_call(call: ToolCall) -> ToolCall:
-    return ToolCall(id=storable(call.id), name=call.name, arguments=storable(call.arguments))
+    return ToolCall(
+        id=storable(call.id), name=call.name, arguments=storable(as_object_text(call.arguments))
+    )
 
 
 @given(chat_conversations)
@@ -139,8 +148,11 @@ def test_a_chat_turn_goes_there_and_comes_back(messages: tuple[Message, ...]) ->
             if isinstance(block, VendorBlock) and block.dialect == CHAT.name
             for key, value in block.data.items()
         }
+        signature = own.pop("next_call", None)
         expected: list[Block] = [vendor(CHAT.name, own)] if own else []
         expected += [Text(text=storable(message.text))] if message.text else []
+        if signature and message.tool_calls:
+            expected.append(vendor(CHAT.name, {"next_call": signature}))
         expected += [sent_call(call) for call in message.tool_calls]
         assert CHAT.from_response(chat_answer(message)).content == tuple(expected)
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from harness.errors import MalformedAnswerError, ModelCallError, OverloadedError, RateLimitedError
-from harness.protocols import ModelDelta, ModelRequest
 from harness.providers.openai_responses import OpenAIResponses
 from harness.schema.messages import (
     Block,
@@ -20,6 +19,7 @@ from harness.schema.messages import (
     Usage,
     VendorBlock,
 )
+from harness.values import ModelDelta, ModelRequest
 
 ASK = Message(role="user", content=(Text(text="Go."),))
 DIALECT = "openai-responses"
@@ -92,7 +92,7 @@ def test_a_conversation_becomes_items_in_order() -> None:
             "role": "assistant",
             "content": [{"type": "output_text", "text": "I look."}],
         },
-        call("a", '{"command": "ls"'),
+        call("a", '{"INVALID_JSON": "{\\"command\\": \\"ls\\""}'),
         call("b"),
         {"type": "function_call_output", "call_id": "a", "output": "broken"},
         {"type": "function_call_output", "call_id": "b", "output": ""},
@@ -118,9 +118,9 @@ def test_parameters_are_sent_and_absent_ones_are_not() -> None:
         "max_output_tokens": 90,
         "temperature": 0.0,
         "store": False,
-        "include": ["reasoning.encrypted_content"],
     }
-    assert set(to_request(request())) == {"model", "input", "max_output_tokens", "store", "include"}
+    # Asked to include encrypted reasoning, the vendor refuses models that do not reason.
+    assert set(to_request(request())) == {"model", "input", "max_output_tokens", "store"}
     assert to_request(request(), stream=True) == to_request(request()) | {"stream": True}
 
 
@@ -382,3 +382,12 @@ def test_an_error_event_is_told_apart() -> None:
 def test_a_stream_that_ends_before_its_answer_is_malformed() -> None:
     with pytest.raises(MalformedAnswerError, match="ended before the answer did"):
         read(item("done", said(out("Hi"))))
+
+
+def test_reasoning_that_is_only_an_id_is_not_sent_since_nothing_is_stored() -> None:
+    bare = VendorBlock(dialect=DIALECT, data=REASONING | {"encrypted_content": None})
+    open_text = [{"type": "reasoning_text", "text": "hm"}]
+    local = VendorBlock(dialect=DIALECT, data=bare.data | {"content": [*open_text]})
+    body = to_request(request(ASK, assistant(bare, local, Text(text="Hi."))))
+    assert [item["type"] for item in body["input"]] == ["message", "reasoning", "message"]
+    assert body["input"][1]["content"] == open_text

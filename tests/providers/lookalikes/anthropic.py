@@ -135,7 +135,7 @@ def _check_block(block: dict[str, Any]) -> None:
     kind = block["type"]
     _check_mark(block)
     if kind == "text":
-        only(block, {"type", "text"}, {"cache_control"})
+        only(block, {"type", "text"}, {"cache_control", "citations"})
         require(block["text"].strip(), "text is blank")
     elif kind == "tool_use":
         only(block, {"type", "id", "name", "input"})
@@ -145,6 +145,8 @@ def _check_block(block: dict[str, Any]) -> None:
     elif kind == "tool_result":
         only(block, {"type", "tool_use_id"}, {"content", "is_error", "cache_control"})
         require(ID.fullmatch(block["tool_use_id"]), f"bad tool_use_id {block['tool_use_id']!r}")
+        said = str(block.get("content", "")).strip()
+        require(said or not block.get("is_error"), "content cannot be empty if `is_error` is true")
     elif kind == "thinking":
         only(block, {"type", "thinking", "signature"})
         require(block["signature"] == _signature(block["thinking"]), "thinking was changed")
@@ -187,7 +189,10 @@ def _in_pieces(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     kind = block["type"]
     if kind == "text":
-        return block | {"text": ""}, [{"type": "text_delta", "text": p} for p in cut(block["text"])]
+        pieces = [{"type": "text_delta", "text": p} for p in cut(block["text"])]
+        quotes = [{"type": "citations_delta", "citation": c} for c in block.get("citations", [])]
+        empty: dict[str, Any] = {"text": ""} | ({"citations": []} if quotes else {})
+        return block | empty, [*quotes, *pieces]
     if kind == "thinking":
         pieces = [{"type": "thinking_delta", "thinking": p} for p in cut(block["thinking"])]
         signature = {"type": "signature_delta", "signature": block["signature"]}

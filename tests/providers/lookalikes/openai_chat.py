@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from tests.providers.lookalikes.server import Answer, Endpoint, only, require, stream
+from tests.providers.lookalikes.server import Answer, Endpoint, Rejected, only, require, stream
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -56,6 +57,16 @@ def check_schema(schema: Any) -> None:
     require(isinstance(schema, dict) and schema.get("type") == "object", "schema of no object")
 
 
+def check_arguments(arguments: Any) -> None:
+    """OpenAI takes any text; vLLM and llama.cpp take what is the text of an object, or empty."""
+    require(isinstance(arguments, str), "arguments is no string")
+    try:
+        value = json.loads(arguments or "{}")
+    except ValueError as error:
+        raise Rejected(f"arguments: {error}") from None
+    require(isinstance(value, dict), "arguments is no object")
+
+
 def check_choice(choice: Any, names: list[str]) -> None:
     if isinstance(choice, str):
         require(choice in ("auto", "none", "required"), f"bad tool_choice {choice!r}")
@@ -94,10 +105,10 @@ def _check_turn(message: dict[str, Any]) -> list[str]:
     require(calls or content is not None, "neither content nor tool_calls")
     require(content is None or isinstance(content, str), "assistant content is no string")
     for call in calls or []:
-        only(call, {"id", "type", "function"})
+        only(call, {"id", "type", "function"}, {"extra_content"})
         only(call["function"], {"name", "arguments"})
         require(NAME.fullmatch(call["function"]["name"]), "bad name in a tool call")
-        require(isinstance(call["function"]["arguments"], str), "arguments is no string")
+        check_arguments(call["function"]["arguments"])
     ids = [call["id"] for call in calls or []]
     require(all(isinstance(i, str) and i for i in ids), "a tool call without an id")
     require(len(set(ids)) == len(ids), "duplicate tool call ids")

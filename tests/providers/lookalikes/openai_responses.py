@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.providers.lookalikes.openai_chat import NAME, check_schema, pieces, rejection
+from tests.providers.lookalikes.openai_chat import (
+    NAME,
+    check_arguments,
+    check_schema,
+    pieces,
+    rejection,
+)
 from tests.providers.lookalikes.server import Answer, Endpoint, only, require, stream
 
 SAID = ("function_call", "reasoning")
@@ -39,7 +45,7 @@ ANSWER: dict[str, Any] = {
 
 def check(body: dict[str, Any]) -> None:
     optional = {"instructions", "tools", "tool_choice", "max_output_tokens", "temperature"}
-    only(body, {"model", "input"}, optional | {"store", "include", "stream"})
+    only(body, {"model", "input"}, optional | {"store", "stream"})
     require(body["input"], "input is empty")
     require(body.get("max_output_tokens", 16) >= 16, "max_output_tokens is below 16")
     for tool in body.get("tools", []):
@@ -66,7 +72,7 @@ def _check_input(items: list[dict[str, Any]]) -> None:
         if kind == "function_call":
             only(item, {"type", "call_id", "name", "arguments"}, {"id", "status"})
             require(NAME.fullmatch(item["name"]), "bad name in a function call")
-            require(isinstance(item["arguments"], str), "arguments is no string")
+            check_arguments(item["arguments"])
             require(item["call_id"] and item["call_id"] not in seen, "duplicate call ids")
             seen.append(item["call_id"])
             open_calls.append(item["call_id"])
