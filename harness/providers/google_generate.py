@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from harness.providers.google_answer import NAME, NEXT_PART, GoogleAssembler, turn_of
@@ -25,6 +26,12 @@ ROLES = {"user": "user", "assistant": "model"}
 CONTINUE: JsonObject = {"text": "Continue."}
 """Stands where the vendor wants a turn of the user's and the conversation has none."""
 
+SIGNS_CALLS = re.compile(r"(models/)?gemini-([3-9]|\d\d)")
+"""Models that refuse a turn whose first call bears no signature."""
+
+NO_SIGNATURE = "skip_thought_signature_validator"
+"""What the vendor takes for the signature of a call that another model made."""
+
 PATH_KEYS = ("model", "stream")
 """What a body says here and the URL says on the wire: `models/M:generateContent`."""
 
@@ -42,7 +49,8 @@ class GoogleGenerate:
             body["stream"] = True
         if request.system and not request.system.isspace():
             body["systemInstruction"] = {"parts": [{"text": request.system}]}
-        body["contents"] = _contents(request.messages)
+        signs = SIGNS_CALLS.match(request.model) is not None
+        body["contents"] = _contents(request.messages, signs=signs)
         if request.tools:
             body["tools"] = [{"functionDeclarations": [_tool(spec) for spec in request.tools]}]
             if request.tool_choice != "auto":
@@ -86,7 +94,7 @@ class GoogleGenerate:
         return parameters, [_canonical_turn(turn) for turn in contents if isinstance(turn, dict)]
 
 
-def _contents(messages: Sequence[Message]) -> list[Json]:
+def _contents(messages: Sequence[Message], *, signs: bool) -> list[Json]:
     """Alternating turns from the user's to the user's, results first; none is empty."""
     turns: list[tuple[str, list[JsonObject]]] = []
     for message in messages:
@@ -105,8 +113,17 @@ def _contents(messages: Sequence[Message]) -> list[Json]:
     wire: list[Json] = []
     for role, parts in turns:
         parts.sort(key=lambda part: "functionResponse" not in part)
-        wire.append({"role": role, "parts": [*parts]})
+        wire.append({"role": role, "parts": [*(_signed(parts) if signs else parts)]})
     return wire
+
+
+def _signed(parts: Sequence[JsonObject]) -> list[JsonObject]:
+    """The parts of a turn whose first call bears a signature; further ones need none."""
+    signed = [*parts]
+    place = next((n for n, part in enumerate(parts) if "functionCall" in part), None)
+    if place is not None:
+        signed[place] = {"thoughtSignature": NO_SIGNATURE} | signed[place]
+    return signed
 
 
 def _parts(content: Iterable[Block]) -> Iterable[JsonObject]:

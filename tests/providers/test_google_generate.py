@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import MalformedAnswerError
-from harness.protocols import ModelRequest
 from harness.providers.google_generate import CONTINUE, GoogleGenerate
 from harness.providers.legal_names import original
 from harness.schema.messages import (
@@ -29,6 +28,7 @@ from harness.schema.messages import (
     VendorBlock,
 )
 from harness.schema.record import storable
+from harness.values import ModelRequest
 from tests.providers.lookalikes.google import check, pieces
 from tests.providers.lookalikes.server import Rejected
 from tests.providers.random_transcripts import (
@@ -467,3 +467,31 @@ def test_a_blocked_prompt_is_a_refusal_when_streamed_too() -> None:
     assert DIALECT.from_response(assembler.body()) == ModelTurn(
         content=(said("No."),), stop=StopReason.REFUSAL
     )
+
+
+@pytest.mark.parametrize("model", ["gemini-3-flash-preview", "models/gemini-3.5-pro", "gemini-10"])
+def test_calls_of_another_vendors_model_are_marked_for_those_that_want_signatures(
+    model: str,
+) -> None:
+    foreign = assistant(CALL, CALL.model_copy(update={"id": "b"}))
+    results = user(*(ToolResult(call_id=id_, name="shell", content="ok") for id_ in ("a", "b")))
+    body = wire(replace(request(user(said("Go.")), foreign, results), model=model))
+    check(on_the_wire(body))
+    first, second = body["contents"][1]["parts"]
+    assert first["thoughtSignature"] == "skip_thought_signature_validator"
+    assert "thoughtSignature" not in second
+
+
+@pytest.mark.parametrize("model", ["gemini-2.5-flash", "gemma-3-27b-it", "tunedModels/x"])
+def test_other_models_are_sent_no_mark(model: str) -> None:
+    results = user(ToolResult(call_id="a", name="shell", content="ok"))
+    body = wire(replace(request(user(said("Go.")), assistant(CALL), results), model=model))
+    assert "thoughtSignature" not in body["contents"][1]["parts"][0]
+
+
+def test_a_call_that_is_signed_keeps_its_signature() -> None:
+    signature = VendorBlock(dialect=NAME, data={"next_part": {"thoughtSignature": "c2ln"}})
+    results = user(ToolResult(call_id="a", name="shell", content="ok"))
+    asked = request(user(said("Go.")), assistant(signature, CALL), results)
+    body = wire(replace(asked, model="gemini-3-pro"))
+    assert body["contents"][1]["parts"][0]["thoughtSignature"] == "c2ln"
