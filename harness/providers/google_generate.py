@@ -122,7 +122,8 @@ def _signed(parts: Sequence[JsonObject]) -> list[JsonObject]:
     signed = [*parts]
     place = next((n for n, part in enumerate(parts) if "functionCall" in part), None)
     if place is not None:
-        signed[place] = {"thoughtSignature": NO_SIGNATURE} | signed[place]
+        mark: JsonObject = {"thoughtSignature": NO_SIGNATURE}
+        signed[place] = mark | parts[place]
     return signed
 
 
