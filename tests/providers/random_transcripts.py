@@ -8,7 +8,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from harness.protocols import ModelRequest
 from harness.schema.messages import (
     Block,
     Message,
@@ -18,6 +17,7 @@ from harness.schema.messages import (
     ToolSpec,
     VendorBlock,
 )
+from harness.values import ModelRequest
 
 TOOLS = tuple(
     ToolSpec(name=name, description="Run.", parameters=schema)

@@ -16,7 +16,6 @@ from harness.errors import (
     OverloadedError,
     RateLimitedError,
 )
-from harness.protocols import ModelDelta, ModelRequest
 from harness.providers.anthropic_client import client
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.providers.sdk_client import SdkClient
@@ -30,6 +29,7 @@ from harness.schema.messages import (
     Usage,
     VendorBlock,
 )
+from harness.values import ModelDelta, ModelRequest
 from tests.providers.lookalikes.anthropic import ANSWER, ENDPOINT, error, events, thinking
 from tests.providers.lookalikes.server import Answer, Lookalike, serving, stream
 

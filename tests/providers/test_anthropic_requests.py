@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from harness.protocols import ModelRequest
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.schema.messages import (
     Block,
@@ -20,6 +19,7 @@ from harness.schema.messages import (
     VendorBlock,
 )
 from harness.schema.record import JsonObject
+from harness.values import ModelRequest
 from tests.providers.lookalikes.anthropic import check, thinking
 from tests.providers.lookalikes.server import Rejected
 

@@ -13,9 +13,9 @@ from harness.errors import (
     RateLimitedError,
     ReplayMissError,
 )
-from harness.protocols import ModelDelta
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.schema.messages import StopReason, ToolCall, Usage
+from harness.values import ModelDelta
 from tests.providers.lookalikes.anthropic import ANSWER, error, events, thinking
 
 SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}

@@ -19,7 +19,6 @@ from harness.errors import (
     RateLimitedError,
     ReplayMissError,
 )
-from harness.protocols import ModelDelta, ModelRequest
 from harness.providers.google_client import client
 from harness.providers.google_generate import GoogleGenerate
 from harness.providers.sdk_client import SdkClient
@@ -33,6 +32,7 @@ from harness.schema.messages import (
     Usage,
     VendorBlock,
 )
+from harness.values import ModelDelta, ModelRequest
 from tests.providers.lookalikes.google import BAD_KEY, GOOGLE, failure, streamed
 from tests.providers.lookalikes.server import Answer, Lookalike, serving
 

@@ -12,7 +12,6 @@ from harness.errors import (
     OverloadedError,
     RateLimitedError,
 )
-from harness.protocols import ModelRequest
 from harness.providers.ollama_chat import OllamaChat
 from harness.schema.messages import (
     Message,
@@ -24,6 +23,7 @@ from harness.schema.messages import (
     Usage,
     VendorBlock,
 )
+from harness.values import ModelRequest
 from tests.providers.lookalikes.ollama import ANSWER, check
 from tests.providers.lookalikes.server import Rejected
 

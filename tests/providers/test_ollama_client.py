@@ -21,7 +21,6 @@ from harness.errors import (
     RateLimitedError,
     ReplayMissError,
 )
-from harness.protocols import ModelDelta, ModelRequest
 from harness.providers.catalog import live_client
 from harness.providers.ollama_chat import OllamaChat
 from harness.providers.ollama_client import client
@@ -29,6 +28,7 @@ from harness.providers.sdk_client import SdkClient
 from harness.schema.messages import Message, StopReason, Text, ToolCall, ToolResult, ToolSpec, Usage
 from harness.schema.record import JsonObject
 from harness.schema.suite import ModelConfig
+from harness.values import ModelDelta, ModelRequest
 from tests.providers.lookalikes.ollama import ANSWER, ENDPOINT, lines, streamed
 from tests.providers.lookalikes.server import Answer, Lookalike, serving
 

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.protocols import ModelRequest
 from harness.providers.ollama_chat import OllamaChat
 from harness.schema.messages import Block, Message, Text, ToolCall, ToolResult, VendorBlock
 from harness.schema.record import storable
+from harness.values import ModelRequest
 from tests.providers.lookalikes.ollama import check, lines
 from tests.providers.random_transcripts import (
     as_json,

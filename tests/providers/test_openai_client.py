@@ -18,11 +18,12 @@ from harness.errors import (
     RateLimitedError,
     ReplayMissError,
 )
-from harness.protocols import Dialect, ModelDelta, ModelRequest, Provider
+from harness.protocols import Dialect, Provider
 from harness.providers.openai_chat import OpenAIChat
 from harness.providers.openai_client import client
 from harness.providers.openai_responses import OpenAIResponses
 from harness.schema.messages import Message, StopReason, Text, ToolCall, ToolSpec, Usage
+from harness.values import ModelDelta, ModelRequest
 from tests.providers.lookalikes import openai_chat, openai_responses
 from tests.providers.lookalikes.server import Answer, Lookalike, serving, stream
 

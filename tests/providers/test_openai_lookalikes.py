@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from harness.protocols import ModelRequest
 from harness.providers.openai_chat import OpenAIChat
 from harness.providers.openai_responses import OpenAIResponses
 from harness.schema.messages import Message, Text, ToolCall, ToolResult, ToolSpec
+from harness.values import ModelRequest
 from tests.providers.lookalikes.openai_chat import CHAT
 from tests.providers.lookalikes.openai_responses import RESPONSES
 from tests.providers.lookalikes.server import Lookalike, serving

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import ModelCallError, RateLimitedError
-from harness.protocols import ModelDelta, ModelRequest
 from harness.providers.scripted import Scripted, turn
 from harness.schema.messages import Message, StopReason, Text, ToolCall
+from harness.values import ModelDelta, ModelRequest
 
 REQUESTS = [ModelRequest(model=f"m{n}", system=None, messages=()) for n in range(3)]
 

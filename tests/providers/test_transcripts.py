@@ -8,7 +8,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.protocols import ModelRequest
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.providers.openai_chat import OpenAIChat
 from harness.providers.openai_responses import OpenAIResponses
@@ -21,6 +20,7 @@ from harness.schema.messages import (
     ToolSpec,
     VendorBlock,
 )
+from harness.values import ModelRequest
 
 SHELL = ToolSpec(name="shell", description="Run.", parameters={"type": "object"})
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.protocols import Mount, ProcessResult, Sandbox
+from harness.protocols import Sandbox
 from harness.sandbox.bubblewrap import Bubblewrap
 from harness.sandbox.unshare import Unshare
+from harness.values import Mount, ProcessResult
 
 SANDBOXES: dict[str, type[Bubblewrap] | type[Unshare]] = {
     "bubblewrap": Bubblewrap,

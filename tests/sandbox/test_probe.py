@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.protocols import Mount, Sandbox
+from harness.protocols import Sandbox
 from harness.sandbox import probe
+from harness.values import Mount
 
 ASK = "from harness.sandbox import probe; print(probe.best().kind)"
 CHECKOUT = Path(harness.__file__).parent.parent

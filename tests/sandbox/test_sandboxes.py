@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SandboxError
-from harness.protocols import Mount, Sandbox
+from harness.protocols import Sandbox
 from harness.sandbox import probe
+from harness.values import Mount
 from tests.sandbox.box import SANDBOXES, Box, runs_on_host
 
 
