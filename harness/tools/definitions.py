@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import json
 import re
@@ -12,7 +13,7 @@ from typing import Any, Self
 
 import yaml
 from pydantic import Field, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from harness.errors import ConfigurationError
 from harness.protocols import Sandbox, Tool
@@ -31,8 +32,8 @@ class Definition(Record):
 
     name: str = Field(min_length=1)
     description: str
-    parameters: JsonObject
-    """JSON Schema of the arguments object."""
+    parameters: JsonObject = {"type": "object", "properties": {}}
+    """JSON Schema of the arguments object; without one it takes none."""
     function: str | None = None
     """`module:name` of a function that takes the arguments by name."""
     command: tuple[str, ...] | None = Field(default=None, min_length=1)
@@ -115,6 +116,9 @@ def defined_tool(path: Path, workspace: Workspace, sandbox_factory: Callable[[],
     problem = schema_problem(definition.parameters)
     if problem is not None:
         raise ConfigurationError(f"{path}: parameters: not a JSON Schema: {problem}")
+    kind = definition.parameters.get("type", "object")
+    if kind != "object":
+        raise ConfigurationError(f"{path}: parameters.type = {kind!r}: must be 'object'")
     if definition.function is not None:
         return DefinedFunction(definition, _function(definition.function, path))
     assert definition.command is not None
@@ -155,11 +159,22 @@ def _read(path: Path) -> Definition:
         found = error.errors(include_url=False)
         # A mistyped key explains the missing one.
         first = min(found, key=lambda detail: detail["type"] != "extra_forbidden")
-        key = ".".join(map(str, first["loc"]))
-        where = f"{path}: {key}" if key else str(path)
-        known = ", ".join(Definition.model_fields)
-        hint = f"; known keys: {known}" if first["type"] == "extra_forbidden" else ""
-        raise ConfigurationError(f"{where}: {first['msg']}{hint}") from error
+        raise ConfigurationError(f"{path}: {_complaint(first)}") from error
+
+
+def _complaint(error: ErrorDetails) -> str:
+    key = ".".join(map(str, error["loc"]))
+    if error["type"] == "missing":
+        return f"{key}: missing; add it"
+    if error["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(key, Definition.model_fields, n=1)
+        guess = f"did you mean {close[0]!r}? " if close else ""
+        return f"{key}: unknown key; {guess}known: {', '.join(Definition.model_fields)}"
+    message = error["msg"][0].lower() + error["msg"][1:]
+    if not error["loc"]:
+        # What a whole file gets wrong, the message says; its text would only bury that.
+        return message if isinstance(error["input"], dict) else "write one tool as keys and values"
+    return f"{key} = {error['input']!r}: {message}"
 
 
 def _function(name: str, path: Path) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from harness.errors import ConfigurationError
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.tools.docstring import take_apart
+from harness.tools.results import are_effects
 from harness.values import Effect, ToolOutcome
 
 Function = Callable[..., Any]
@@ -82,12 +83,15 @@ def function_tool(
             `()` is nothing. None leaves it open, so that `read_only` autonomy denies it.
 
     Raises:
-        ConfigurationError: it cannot be called with named JSON arguments.
+        ConfigurationError: it cannot be called with named JSON arguments, or `effects` are none.
     """
+    if isinstance(function, type) or not callable(function):
+        raise ConfigurationError(f"a tool is made of a function, not of {_named(function)}")
     written = _written(function)
     name = name or getattr(written, "__name__", type(written).__name__)
     if not name or name == "<lambda>":
         raise ConfigurationError(f"the function {function!r} has no name of its own: give name=...")
+    _check_effects(name, effects)
     described = take_apart(inspect.getdoc(written) or "")
     arguments = _arguments_model(name, function)
     spec = ToolSpec(
@@ -96,6 +100,22 @@ def function_tool(
         parameters=_schema(name, arguments, described.parameters),
     )
     return FunctionTool(spec, function, arguments, sequential=sequential, effects=effects)
+
+
+def _named(given: object) -> str:
+    return f"the class {given.__name__}" if isinstance(given, type) else repr(given)
+
+
+def _check_effects(name: str, effects: object) -> None:
+    if effects is None or are_effects(effects):
+        return
+    if not callable(effects) or isinstance(effects, type):
+        raise ConfigurationError(
+            f"tool {name!r}: effects = {effects!r}: give a list of Effect, as in "
+            "[Effect('read', 'log.txt')], or a function of the arguments that gives one"
+        )
+    if inspect.iscoroutinefunction(effects):
+        raise ConfigurationError(f"tool {name!r}: effects is async: give a plain function")
 
 
 def _written(function: Function) -> Function:

@@ -19,7 +19,7 @@ from harness.protocols import Tool
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.tools.loop_thread import LoopThread
-from harness.tools.results import as_outcome, raised
+from harness.tools.results import are_effects, as_outcome, raised
 from harness.values import Effect, ToolInvocation, ToolOutcome
 
 _LOG = logging.getLogger("harness.tools")
@@ -79,10 +79,16 @@ class Registry:
     def effects(self, name: str, arguments: JsonObject) -> Sequence[Effect] | None:
         """What a call does outside the loop; None when the tool cannot say."""
         try:
-            return self._tools[name].effects(arguments)
+            said: object = self._tools[name].effects(arguments)
         except Exception:  # noqa: BLE001 - then nobody knows what it does
             _LOG.warning("tool %r failed to say what a call does", name, exc_info=True)
             return None
+        if said is None or are_effects(said):
+            return said
+        _LOG.warning("tool %r says %r of what a call does: give Effects or None", name, said)
+        if inspect.iscoroutine(said):
+            said.close()
+        return None
 
     def invoke(self, invocation: ToolInvocation) -> ToolOutcome:
         """Run one call.

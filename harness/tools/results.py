@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
+from typing import TypeGuard
 
 from pydantic import BaseModel
 
 from harness.schema.record import Json, storable
 from harness.schema.signals import Blocked, RunRequest, Signal, Suspend
-from harness.values import ToolOutcome
+from harness.values import Effect, ToolOutcome
 
 
 def as_outcome(value: object) -> ToolOutcome:
@@ -54,6 +56,13 @@ def _shown(request: RunRequest) -> str:
             return as_text(data)
         case Blocked(reason=reason):
             return reason
+
+
+def are_effects(value: object) -> TypeGuard[Sequence[Effect]]:
+    """Whether a value says what a call does outside the loop."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return False
+    return all(isinstance(entry, Effect) for entry in value)
 
 
 def as_text(value: object) -> str:

@@ -140,15 +140,20 @@ def test_a_function_is_called_by_name(
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("name: find_text", "", ["name: Field required"]),
-        ("name: find_text", "nam: find_text", ["nam", "known keys: name, description"]),
-        ("name: find_text", "name: [1]", ["name: Input should be a valid string"]),
+        ("name: find_text", "", ["name: missing; add it"]),
+        (
+            "name: find_text",
+            "nam: find_text",
+            ["nam: unknown key", "did you mean 'name'?"],
+        ),
+        ("description: Find a text in a file.", "", ["description: missing; add it"]),
+        ("name: find_text", "name: [1]", ["name = [1]: input should be a valid string"]),
         ("name: find_text", "name: a\nname: b", ["not valid YAML", "'name' is there twice"]),
         ("name: find_text", "name: {", ["not valid YAML"]),
         ("name: find_text", "name: !!python/name:os.system", ["not valid YAML"]),
         ("command: [", "function: a:b\ncommand: [", ["give either function or command"]),
         ('command: [grep, -m, "{most}", --, "{text}", "{file}"]', "", ["give either function"]),
-        ('command: [grep, -m, "{most}", --, "{text}", "{file}"]', "command: []", ["command: "]),
+        ('command: [grep, -m, "{most}", --, "{text}", "{file}"]', "command: []", ["command = []"]),
         ("[grep", '["{text}"', ["command[0] = '{text}'", "must be fixed"]),
         ("{file}", "{fil}", ["command[5] = '{fil}'", "'fil' must be a parameter"]),
         (
@@ -157,6 +162,7 @@ def test_a_function_is_called_by_name(
             ["command[4] = '{text}'", "required or has a default"],
         ),
         ("type: object", "type: objekt", ["parameters: not a JSON Schema", "objekt"]),
+        ("type: object", "type: array", ["parameters.type = 'array': must be 'object'"]),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_with_file_and_key(
@@ -170,6 +176,20 @@ def test_a_file_that_cannot_be_used_is_refused_with_file_and_key(
     assert text.startswith(f"{path}: ")
     assert [word for word in words if word not in text] == []
     assert "\n" not in text
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "words\n"])
+def test_a_file_without_keys_is_told_what_to_hold(
+    write: Callable[[str], Path], workspace: Workspace, text: str
+):
+    with pytest.raises(ConfigurationError, match="write one tool as keys and values"):
+        defined_tool(write(text), workspace, no_sandbox)
+
+
+def test_a_tool_without_parameters_takes_none(write: Callable[[str], Path], workspace: Workspace):
+    path = write("name: where\ndescription: Say where we are.\ncommand: [pwd]\n")
+    tool = defined_tool(path, workspace, no_sandbox)
+    assert tool.spec.parameters == {"type": "object", "properties": {}}
 
 
 @pytest.mark.parametrize(

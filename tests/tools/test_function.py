@@ -235,6 +235,33 @@ def test_a_function_says_nothing_of_its_effects_unless_it_is_told_to():
     assert reaching.effects({"city": "bern.ch"}) == [Effect("network", "bern.ch")]
 
 
+async def says_later(arguments: JsonObject) -> list[Effect]:
+    return []
+
+
+@pytest.mark.parametrize(
+    ("effects", "words"),
+    [
+        (["read"], "effects = ['read']: give a list of Effect"),
+        ("read", "effects = 'read': give a list of Effect"),
+        (Effect("read", "a"), "give a list of Effect"),
+        (Effect, "give a list of Effect"),
+        (says_later, "effects is async: give a plain function"),
+    ],
+)
+def test_effects_that_are_none_are_refused(effects: Any, words: str):
+    with pytest.raises(ConfigurationError) as caught:
+        function_tool(weather, effects=effects)
+    assert "tool 'weather': " in str(caught.value)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["weather", None, BaseModel])
+def test_what_is_no_function_becomes_no_tool(given: Any):
+    with pytest.raises(ConfigurationError, match="a tool is made of a function, not of "):
+        function_tool(given)
+
+
 def more(**rest: int) -> None: ...
 
 
@@ -266,7 +293,7 @@ def callback(a: Callable[[], int]) -> None: ...
         (opaque, ["'opaque'", "no JSON schema", "Opaque"]),
         (callback, ["'callback'", "no JSON schema"]),
         (lambda x: x, ["give name="]),
-        (dict, ["'dict'", "signature"]),
+        (dict, ["the class dict"]),
     ],
 )
 def test_what_a_model_cannot_call_is_refused(function: Any, words: list[str]):

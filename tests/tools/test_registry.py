@@ -367,6 +367,29 @@ def test_a_tool_that_fails_to_say_what_it_does_counts_as_one_that_cannot_say(
     assert "KeyError: 'path'" in caplog.text
 
 
+class Says(FunctionTool):
+    def __init__(self, said: Callable[[], Any]) -> None:
+        super().__init__(lambda *_: None)
+        self._said = said
+
+    def effects(self, arguments: JsonObject) -> Any:
+        return self._said()
+
+
+async def later() -> list[Effect]:
+    return []
+
+
+@pytest.mark.parametrize(
+    "said", [later, *(lambda v=v: v for v in ("read", ["read"], Effect("read", "a"), "", 5))]
+)
+def test_what_is_no_effects_counts_as_not_said(
+    said: Callable[[], Any], caplog: pytest.LogCaptureFixture
+):
+    assert Registry([Says(said)]).effects("tool", {}) is None
+    assert "give Effects or None" in caplog.text
+
+
 def test_the_identity_is_of_schema_and_settings():
     def identity(name: str = "tool", settings: JsonObject | None = None) -> str:
         return Registry([FunctionTool(lambda *_: None, name, settings)]).identity(name)
