@@ -9,6 +9,7 @@ from harness.providers import failures
 from harness.providers.anthropic_stream import AnthropicAssembler
 from harness.providers.legal_names import legal, original
 from harness.providers.object_arguments import as_object, as_text
+from harness.providers.unique_ids import with_unique_ids
 from harness.providers.wire_json import (
     blocks,
     count,
@@ -69,7 +70,9 @@ class AnthropicMessages:
         body: JsonObject = {"model": request.model, "max_tokens": request.max_output_tokens}
         if request.system and not request.system.isspace():
             body["system"] = request.system
-        messages = [_wire_turn(role, content) for role, content in _turns(request.messages)]
+        messages = [
+            _wire_turn(role, content) for role, content in _turns(with_unique_ids(request.messages))
+        ]
         body["messages"] = [*messages]
         if request.tools:
             body["tools"] = [_tool(spec) for spec in request.tools]

@@ -133,7 +133,7 @@ def _failure(status: int, error: Json, happened: str) -> ModelCallError:
     if status >= 500 or status == 408:
         return OverloadedError(said)
     too_long = kinds & CONTEXT_CODES or any(phrase in lowered for phrase in CONTEXT_PHRASES)
-    if too_long and status in (0, 400):
+    if status == 413 or (too_long and status in (0, 400)):
         return ContextExceededError(said)
     return ModelCallError(said)
 

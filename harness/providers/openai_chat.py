@@ -10,6 +10,7 @@ from harness.providers.legal_names import legal, original
 from harness.providers.object_arguments import as_object_text
 from harness.providers.openai_chat_stream import OpenAIChatAssembler, made_id
 from harness.providers.openai_usage import usage_of
+from harness.providers.unique_ids import with_unique_ids
 from harness.providers.wire_json import (
     blocks,
     field,
@@ -68,7 +69,7 @@ class OpenAIChat:
         messages: list[Json] = []
         if request.system:
             messages.append({"role": self._system_role, "content": request.system})
-        for message in request.messages:
+        for message in with_unique_ids(request.messages):
             messages.extend(_assistant(message) if message.role == "assistant" else _user(message))
         body: JsonObject = {"model": request.model, "messages": messages}
         if request.tools:

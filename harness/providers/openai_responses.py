@@ -8,6 +8,7 @@ from harness.providers.legal_names import legal, original
 from harness.providers.object_arguments import as_object_text
 from harness.providers.openai_responses_stream import OpenAIResponsesAssembler
 from harness.providers.openai_usage import usage_of
+from harness.providers.unique_ids import with_unique_ids
 from harness.providers.wire_json import (
     field,
     items,
@@ -54,7 +55,7 @@ class OpenAIResponses:
             body["instructions"] = request.system
         body["input"] = [
             item
-            for message in request.messages
+            for message in with_unique_ids(request.messages)
             for item in (_said(message) if message.role == "assistant" else _asked(message))
         ]
         if request.tools:

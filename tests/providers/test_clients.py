@@ -146,6 +146,12 @@ TOO_LONG = [
         (422, '{"detail": "no"}', ModelCallError, "no"),
         (400, "", ModelCallError, "no explanation"),
         *[(400, body, ContextExceededError, "HTTP 400") for body in TOO_LONG],
+        (
+            413,
+            error("request_too_large", "Request exceeds the maximum size"),
+            ContextExceededError,
+            "413",
+        ),
     ],
 )
 def test_refusals_are_told_apart(
