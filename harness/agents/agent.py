@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, cast
+from typing import Any, Generic, TypeGuard, cast
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, Unpack
 
+from harness.agents.arguments import LoopArguments, check_names
 from harness.agents.connection import connect, model_config
 from harness.agents.output import asked_output, read_output
 from harness.errors import ConfigurationError, RunFailedError
@@ -19,7 +20,7 @@ from harness.schema.messages import Message
 from harness.schema.presets import PRESETS, PresetName
 from harness.schema.suite import ModelConfig
 from harness.schema.trajectory import Event, Trajectory
-from harness.tools.function import function_tool
+from harness.tools.as_tool import as_tool, is_tool
 from harness.tools.registry import Registry
 
 OutputT = TypeVar("OutputT", default=Any)
@@ -53,7 +54,8 @@ class Agent(Generic[OutputT]):
         loop: Whatever else `Loop` takes: hooks, skills, terminal tools, observers and so on.
 
     Raises:
-        ConfigurationError: something contradicts itself; the text says what to change.
+        ConfigurationError: something cannot be meant, or contradicts itself; the text says what to
+            change.
     """
 
     def __init__(
@@ -68,27 +70,28 @@ class Agent(Generic[OutputT]):
         output: type[OutputT] | Mapping[str, Any] | OutputSpec | None = None,
         validators: Sequence[Callable[[OutputT], str | None]] = (),
         reflection_handler: Callable[[OutputT], str] | None = None,
-        preset: PresetName = "default",
+        preset: PresetName | str = "default",
         config: LoopConfig | Mapping[str, Any] | None = None,
-        **loop: Any,
+        **loop: Unpack[LoopArguments],
     ) -> None:
+        check_names(loop)
         self.system = system
         self._output_class = output if isinstance(output, type) else None
         asked = asked_output(output, validators, reflection_handler)
         if isinstance(model, ModelConfig):
             loop = {"temperature": model.temperature, "price": model.price, **loop}
         if provider is None:
-            if isinstance(model, str):
+            if not isinstance(model, ModelConfig):
                 model = model_config(model, base_url)
             elif base_url is not None:
                 model = model.model_copy(update={"base_url": base_url})
             provider = connect(model, api_key)
         self.loop = Loop(
             provider,
-            model=model if isinstance(model, str) else model.name,
+            model=model.name if isinstance(model, ModelConfig) else model,
             tools=_tool_provider(tools),
             output=asked,
-            config=_loop_config(preset, config, asked),
+            config=loop_config(preset, config, asked),
             **loop,
         )
         """What runs: pause, resume, cancel, inject and resume_suspended are there."""
@@ -131,28 +134,50 @@ class Agent(Generic[OutputT]):
         return value
 
 
-def as_tool(tool: Tool | Callable[..., object]) -> Tool:
-    """The tool itself, or the one that a function makes."""
-    # A tool may be callable too, but only a tool says what it is.
-    return cast(Tool, tool) if hasattr(tool, "spec") else function_tool(cast(Any, tool))
-
-
-def _tool_provider(tools: Tools) -> ToolProvider | None:
-    if not isinstance(tools, Sequence):
+def _tool_provider(tools: object) -> ToolProvider | None:
+    if isinstance(tools, Sequence) and not isinstance(tools, str):
+        made = [as_tool(tool, where=f"tools[{place}]") for place, tool in enumerate(tools)]
+        return Registry(made) if made else None
+    if tools is None or _is_provider(tools):
         return tools
-    return Registry([as_tool(tool) for tool in tools]) if tools else None
+    if isinstance(tools, str):
+        as_tool(tools, where="tools")
+    if is_tool(tools) or callable(tools):
+        name = getattr(tools, "__name__", type(tools).__name__)
+        raise ConfigurationError(f"tools = {name}: give a list: tools=[{name}]")
+    raise ConfigurationError(
+        f"tools is a {type(tools).__name__}: give a list of functions and tools: tools=[count]"
+    )
 
 
-def _loop_config(
-    preset: PresetName, config: LoopConfig | Mapping[str, Any] | None, output: OutputSpec | None
-) -> LoopConfig:
-    given: Mapping[str, Any] = config if isinstance(config, Mapping) else {}
-    if isinstance(config, LoopConfig):
-        given = config.model_dump(mode="json", exclude_unset=True)
-    if preset not in PRESETS:
-        raise ConfigurationError(f"preset = {preset!r}: unknown value; {known(PRESETS, preset)}")
-    settings = merge(PRESETS[preset], given)
+def _is_provider(tools: object) -> TypeGuard[ToolProvider]:
+    members = ("specs", "identity", "is_sequential", "effects", "invoke")
+    return not isinstance(tools, type) and all(hasattr(tools, member) for member in members)
+
+
+def loop_config(preset: str, config: object, output: OutputSpec | None) -> LoopConfig:
+    """The settings of a preset with others on top.
+
+    Raises:
+        ConfigurationError: there is no such preset or setting.
+    """
+    if not isinstance(preset, str) or preset not in PRESETS:
+        raise ConfigurationError(
+            f"preset = {preset!r}: unknown value; {known(PRESETS, str(preset))}"
+        )
+    settings = merge(PRESETS[cast(PresetName, preset)], _settings(config))
     if output is not None and output.reflection_handler is not None:
         # Who gives a handler wants it called.
         settings = {"reflection": True, **settings}
     return validated(LoopConfig, settings, where="config")
+
+
+def _settings(config: object) -> Mapping[str, Any]:
+    if isinstance(config, LoopConfig):
+        return config.model_dump(mode="json", exclude_unset=True)
+    if config is None or isinstance(config, Mapping):
+        return config or {}
+    preset = f"; a preset is given as preset={config!r}" if config in list(PRESETS) else ""
+    raise ConfigurationError(
+        f"config = {config!r}: give settings by name, as in config={{'max_iterations': 5}}{preset}"
+    )

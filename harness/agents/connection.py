@@ -9,14 +9,14 @@ from harness.providers.catalog import NO_KEY, VENDORS, live_client
 from harness.schema.suite import ModelConfig
 
 
-def model_config(written: str, base_url: str | None) -> ModelConfig:
+def model_config(written: object, base_url: str | None) -> ModelConfig:
     """The model that `provider:name` means.
 
     Raises:
         ConfigurationError: it is not written so, or the provider is not known.
     """
-    vendor, colon, name = written.partition(":")
-    if not colon or not name or vendor not in VENDORS:
+    vendor, colon, name = str(written).partition(":")
+    if not isinstance(written, str) or not colon or not name or vendor not in VENDORS:
         raise ConfigurationError(
             f"model = {written!r}: must be written provider:name, as in 'openai:gpt-4.1',"
             f" or come with provider=...; {known(VENDORS, vendor)}"

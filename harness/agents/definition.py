@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +10,13 @@ from typing import Any
 
 from pydantic import Field
 
-from harness.agents.agent import Agent, as_tool
+from harness.agents.agent import Agent
 from harness.errors import BadInputError, ConfigurationError, HarnessError
 from harness.loader.output import declared_output, load_function
 from harness.loader.overrides import merge
 from harness.loader.reading import known, read_toml, validated
 from harness.loader.task import load_skill
-from harness.protocols import OnDelta, OutputSpec, Provider, Tool
+from harness.protocols import Check, OnDelta, OutputSpec, Provider, Tool
 from harness.sandbox.probe import best
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import ModelTurn
@@ -24,6 +24,7 @@ from harness.schema.names import Name
 from harness.schema.presets import PresetName
 from harness.schema.record import Record
 from harness.schema.suite import ModelConfig, OutputConfig, Skill
+from harness.tools.as_tool import as_tool
 from harness.tools.builtin import BUILTIN_NAMES, builtin_tools
 from harness.tools.workspace import Workspace
 from harness.values import ModelRequest
@@ -87,7 +88,7 @@ class AgentDefinition:
         *,
         model: ModelConfig | None = None,
         config: Mapping[str, Any] | None = None,
-        **loop: Any,
+        checks: Sequence[Check] = (),
     ) -> Iterator[Agent[Any]]:
         """An agent for one call, with a workspace of its own.
 
@@ -95,7 +96,7 @@ class AgentDefinition:
             provider: Answers its model calls.
             model: In place of the file's.
             config: Settings of the loop that win over the file's.
-            loop: Whatever else `Loop` takes.
+            checks: Rules for its tool calls.
 
         Raises:
             ConfigurationError: something contradicts itself.
@@ -112,7 +113,7 @@ class AgentDefinition:
                 config=merge(own, config or {}),
                 skills=self.skills,
                 active_skills=self.file.active_skills,
-                **loop,
+                checks=checks,
             )
 
     def _tools(self, stack: ExitStack) -> list[Tool]:
@@ -213,4 +214,4 @@ def _function(name: str, path: Path, where: str) -> Tool:
             f"{where} = {name!r}: no built-in tool; {known(BUILTIN_NAMES, name)};"
             " a function of yours is written 'module:function'"
         )
-    return as_tool(load_function(name, path.parent, where))
+    return as_tool(load_function(name, path.parent, where), where=where)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -26,6 +27,7 @@ def asked_output(
     Raises:
         ConfigurationError: it is no pydantic model, not an object, or missing where it is needed.
     """
+    _check_functions(validators, reflection_handler)
     if asked is None:
         if validators or reflection_handler is not None:
             raise ConfigurationError(
@@ -38,17 +40,41 @@ def asked_output(
             validators=(*asked.validators, *validators),
             reflection_handler=reflection_handler or asked.reflection_handler,
         )
-    if not isinstance(asked, type):
+    if isinstance(asked, BaseModel):
+        name = type(asked).__name__
+        raise ConfigurationError(f"output = {asked!r}: give the class: output={name}")
+    if isinstance(asked, Mapping):
         return _spec(dict(asked), tuple(validators), reflection_handler)
-    if not issubclass(asked, BaseModel):
+    if not isinstance(asked, type) or not issubclass(asked, BaseModel):
+        shown = asked.__name__ if isinstance(asked, type) else repr(asked)
         raise ConfigurationError(
-            f"output = {asked.__name__}: must be a pydantic model, a JSON schema or an OutputSpec"
+            f"output = {shown}: must be a pydantic model, a JSON schema or an OutputSpec"
         )
     return _spec(
         asked.model_json_schema(),
         (_fits(asked), *(_on_model(asked, validator) for validator in validators)),
         None if reflection_handler is None else _on_model(asked, reflection_handler),
     )
+
+
+def _check_functions(validators: object, handler: object) -> None:
+    if isinstance(validators, str) or not isinstance(validators, Sequence):
+        name = getattr(validators, "__name__", repr(validators))
+        raise ConfigurationError(
+            f"validators = {name}: give a list of functions: validators=[check]"
+        )
+    for place, validator in enumerate(validators):
+        _check_function(f"validators[{place}]", validator)
+    if handler is not None:
+        _check_function("reflection_handler", handler)
+
+
+def _check_function(where: str, given: object) -> None:
+    if not callable(given):
+        raise ConfigurationError(f"{where} = {given!r}: must be a function of the output")
+    if inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(type(given).__call__):
+        name = getattr(given, "__name__", repr(given))
+        raise ConfigurationError(f"{where} = {name}: is async: give a plain function")
 
 
 def read_output(asked: type[Any] | None, value: Json) -> Any:

@@ -31,4 +31,8 @@ def client(*, base_url: str | None = None, api_key: str, timeout_s: float = 600)
 @cache
 def _sdk(base_url: str, api_key: str, timeout_s: float) -> anthropic.Anthropic:
     """One SDK client per endpoint and key: building one costs more than a replayed call."""
-    return anthropic.Anthropic(base_url=base_url, api_key=api_key, timeout=timeout_s)
+    made = anthropic.Anthropic(base_url=base_url, api_key=api_key, timeout=timeout_s)
+    # This SDK alone finds out only when it is called.
+    if made.api_key is None and made.auth_token is None and made.credentials is None:
+        raise anthropic.AnthropicError("no API key was given or found")
+    return made

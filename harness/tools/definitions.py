@@ -32,7 +32,7 @@ class Definition(Record):
 
     name: str = Field(min_length=1)
     description: str
-    parameters: JsonObject = {"type": "object", "properties": {}}
+    parameters: JsonObject = Field(default={"type": "object", "properties": {}})
     """JSON Schema of the arguments object; without one it takes none."""
     function: str | None = None
     """`module:name` of a function that takes the arguments by name."""

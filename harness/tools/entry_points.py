@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from harness.errors import ConfigurationError
 from harness.protocols import Tool
-from harness.tools.function import function_tool
+from harness.tools.as_tool import as_tool
 
 GROUP = "harness.tools"
 
@@ -44,13 +44,4 @@ def _load(entry: EntryPoint) -> Tool:
             f"the tool {entry.name!r} cannot be loaded from {entry.value!r}: "
             f"{type(error).__name__}: {error}"
         ) from error
-    members = ("spec", "settings", "sequential", "effects", "call")
-    if not isinstance(loaded, type) and all(hasattr(loaded, member) for member in members):
-        tool: Tool = loaded
-        return tool
-    if callable(loaded):
-        return function_tool(loaded, name=entry.name)
-    raise ConfigurationError(
-        f"the tool {entry.name!r} at {entry.value!r} is neither a function nor a tool with "
-        f"{', '.join(members)}"
-    )
+    return as_tool(loaded, where=f"the tool {entry.name!r} at {entry.value!r}", name=entry.name)

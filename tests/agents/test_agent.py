@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
+import os
+from dataclasses import fields
 from enum import Enum
-from typing import Any, assert_type
+from pathlib import Path
+from typing import Any, assert_type, get_type_hints
 
 import pytest
 from pydantic import BaseModel, field_validator
 
 from harness.agents import Agent
+from harness.agents.arguments import OWN, LoopArguments
 from harness.errors import ConfigurationError, RunFailedError
+from harness.loop.engine import Loop
 from harness.protocols import Hook
 from harness.providers.scripted import Scripted, turn
 from harness.schema.loop_config import LoopConfig, TerminationReason
+from harness.schema.messages import ToolSpec
+from harness.schema.record import JsonObject
 from harness.schema.suite import ModelConfig, Price
 from harness.tools.registry import Registry
 from tests.loop.support import call, output, preview, returns
@@ -50,6 +58,23 @@ async def calculate(a: int, b: int) -> int:
     """Adds two numbers."""
     await asyncio.sleep(0)
     return a + b
+
+
+def fine(_: Any) -> None:
+    return None
+
+
+async def later(_: Any) -> None:
+    return None
+
+
+class Ready:
+    """A tool, once there is one."""
+
+    spec = ToolSpec(name="ready", description="Say so.", parameters={})
+
+    def call(self, arguments: JsonObject, timeout_s: float) -> str:
+        return "yes"
 
 
 def handed_in(**fields: Any) -> Any:
@@ -171,7 +196,20 @@ def test_whatever_else_the_loop_takes_is_passed_on() -> None:
     assert (trajectory.run_id, agent.loop.temperature) == ("r-1", 0.5)
     assert {"tool_use", "run_completed"} <= set(seen)
     with pytest.raises(TypeError, match="no_such"):
-        Agent("m", provider=Scripted([]), no_such=1)
+        Agent("m", provider=Scripted([]), no_such=1)  # type: ignore[call-arg]
+    with pytest.raises(
+        TypeError, match=r"Agent\(\) has no argument 'tols'; did you mean 'tools'\?"
+    ):
+        Agent("m", provider=Scripted([]), tols=[])  # type: ignore[call-arg]
+
+
+def test_the_types_of_what_is_handed_on_are_those_of_the_loop() -> None:
+    loop = {field.name for field in fields(Loop) if field.init}
+    agent = set(inspect.signature(Agent.__init__).parameters) - {"self", "loop"}
+    assert set(OWN) == agent
+    assert set(LoopArguments.__annotations__) == loop - agent
+    types, names = get_type_hints(Loop), get_type_hints(LoopArguments)
+    assert {name: types[name] for name in names} == names
 
 
 def test_a_run_is_streamed_as_events() -> None:
@@ -213,6 +251,22 @@ def test_the_vendors_sdk_looks_for_a_key_itself(monkeypatch: pytest.MonkeyPatch)
     Agent("openai:m")
 
 
+def test_an_anthropic_model_without_a_key_is_refused_before_it_is_called(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in [name for name in os.environ if name.startswith("ANTHROPIC_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(ConfigurationError) as error:
+        Agent("anthropic:m")
+    assert str(error.value) == (
+        "model anthropic:m: no API key was given or found; "
+        "give api_key=..., or set ANTHROPIC_API_KEY"
+    )
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "t-1")
+    Agent("anthropic:m")
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -226,6 +280,31 @@ def test_the_vendors_sdk_looks_for_a_key_itself(monkeypatch: pytest.MonkeyPatch)
         ({"reflection_handler": str}, ["need output=..."]),
         ({"config": {"reflection": True}}, ["reflection handler"]),
         ({"config": {"max_iteration": 3}}, ["config: max_iteration", "did you mean"]),
+        ({"model": 5}, ["model = 5: must be written provider:name"]),
+        ({"config": "fast"}, ["config = 'fast': give settings by name", "max_iterations"]),
+        ({"config": "sigil"}, ["a preset is given as preset='sigil'"]),
+        ({"config": [1]}, ["config = [1]: give settings by name"]),
+        ({"preset": None}, ["preset = None: unknown value; known: agent33"]),
+        ({"preset": ["sigil"]}, ["preset = ['sigil']: unknown value"]),
+        ({"tools": query}, ["tools = query: give a list: tools=[query]"]),
+        ({"tools": returns("ready", 1)}, ["give a list: tools=["]),
+        ({"tools": {"query": query}}, ["tools is a dict: give a list"]),
+        ({"tools": {query}}, ["tools is a set: give a list"]),
+        ({"tools": (tool for tool in [query])}, ["tools is a generator: give a list"]),
+        ({"tools": Registry}, ["give a list"]),
+        ({"tools": "read_file"}, ["tools = 'read_file': a name is no tool", "builtin_tools"]),
+        ({"tools": [query, "read_file"]}, ["tools[1] = 'read_file'", "builtin_tools"]),
+        ({"tools": [Report]}, ["tools[0] = Report: a class is no tool: give a function"]),
+        ({"tools": [Ready]}, ["tools[0] = Ready: a class is no tool: give Ready(...)"]),
+        ({"tools": [None]}, ["tools[0] = None: neither a function nor a tool with spec"]),
+        ({"output": "Report"}, ["output = 'Report': must be a pydantic model"]),
+        ({"output": Report(boats=4)}, ["give the class: output=Report"]),
+        ({"output": Report, "validators": fine}, ["validators = fine: give a list of functions"]),
+        ({"output": Report, "validators": "fine"}, ["validators = 'fine': give a list"]),
+        ({"output": Report, "validators": ["fine"]}, ["validators[0] = 'fine': must be a"]),
+        ({"output": Report, "validators": [later]}, ["validators[0] = later: is async"]),
+        ({"output": Report, "reflection_handler": 5}, ["reflection_handler = 5: must be a"]),
+        ({"output": Report, "reflection_handler": later}, ["reflection_handler = later: is"]),
         ({"preset": "maestr"}, ["preset = 'maestr'", "did you mean 'maestro'?"]),
         ({"terminal_tools": ["stop"]}, ["terminal tool 'stop' is not declared"]),
     ],

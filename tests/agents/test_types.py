@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from harness.agents import Agent
 from harness.loop.callbacks import Callbacks
 from harness.loop.engine import Loop
-from harness.protocols import OutputSpec
+from harness.protocols import Hook, OutputSpec
 from harness.providers.scripted import Scripted
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import ToolSpec
@@ -113,6 +113,17 @@ agent.output(agent.run("Go.")).cars  # refused: attr-defined
 word: str = agent.output(agent.run("Go.")).boats  # refused: assignment
 Agent[Report]("m", output=Report, reflection_handler=show_other)  # refused: arg-type
 Agent[Report]("m", output=Report, validators=[show_other])  # refused: list-item
+
+# What is handed on to the loop is named and typed; settings and presets may come from outside.
+Agent("m", provider=MODEL, terminal_tools=["count"], temperature=0.5)
+Agent("m", provider=MODEL, terminal_toolz=["count"])  # refused: call-arg
+Agent("m", provider=MODEL, hooks=Hook(name="h"))  # refused: arg-type
+Agent("m", provider=MODEL, observers=print)  # refused: arg-type
+
+
+def build(preset: str, settings: dict[str, object]) -> Agent:
+    return Agent("m", provider=MODEL, preset=preset, config=settings)
+
 
 # Callbacks and other functions of the user's have their signatures.
 Callbacks(on_tool_call=told, on_tool_result=told_result, on_success=told_end, on_failure=told_end)
