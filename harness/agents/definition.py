@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
-from harness.agents.agent import Agent
+from harness.agents.agent import Agent, loop_config
 from harness.errors import BadInputError, ConfigurationError, HarnessError
 from harness.loader.output import declared_output, load_function
 from harness.loader.overrides import merge
@@ -61,6 +61,8 @@ class AgentFile(Record):
     """Names of the skills whose full text is given."""
     inputs: dict[str, Input] = Field(default_factory=dict)
     """What a caller gives, by name."""
+    models: tuple[str, ...] = ()
+    """Other models of the same provider that a caller over HTTP may ask for."""
     scopes: tuple[str, ...] = ()
     """What a caller over HTTP must be allowed besides `agents:invoke`."""
 
@@ -80,6 +82,19 @@ class AgentDefinition:
     def name(self) -> str:
         """What callers call it."""
         return self.file.name
+
+    @property
+    def config(self) -> LoopConfig:
+        """The settings of its loop, those of the preset included."""
+        return loop_config(self.file.preset, self.file.loop, self.output)
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """What the model calls its tools."""
+        return tuple(
+            self.functions[name].spec.name if name in self.functions else name
+            for name in self.file.tools
+        )
 
     @contextmanager
     def opened(
@@ -127,12 +142,13 @@ class AgentDefinition:
         return [made[name] for name in self.file.tools]
 
 
-def load_agents(folder: Path) -> dict[str, AgentDefinition]:
+def load_agents(folder: str | Path) -> dict[str, AgentDefinition]:
     """The agents of a folder by name: one in each of its TOML files.
 
     Raises:
         BadInputError: the first thing that cannot be used, with file and key.
     """
+    folder = Path(folder)
     if not folder.is_dir():
         raise BadInputError(f"{folder}: no such folder; it holds one TOML file per agent")
     agents: dict[str, AgentDefinition] = {}
@@ -149,12 +165,13 @@ def load_agents(folder: Path) -> dict[str, AgentDefinition]:
     return agents
 
 
-def load_agent(path: Path) -> AgentDefinition:
+def load_agent(path: str | Path) -> AgentDefinition:
     """The agent that a TOML file defines, checked as far as it can be without a call.
 
     Raises:
         BadInputError: the first thing that cannot be used, with file and key.
     """
+    path = Path(path)
     file = validated(AgentFile, read_toml(path, purpose="an agent's definition"), where=str(path))
     _check_workspace(file, path)
     if file.loop.raise_on_failure:

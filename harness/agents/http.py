@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from harness.agents.connection import connect
 from harness.agents.definition import AgentDefinition
-from harness.agents.workflow import Connect, invoke_agent
+from harness.agents.workflow import Connect, check_model_name, invoke_agent
 from harness.errors import BadInputError, ConfigurationError, InfrastructureError
 from harness.loader.reading import known, validated
 from harness.protocols import Provider
@@ -37,10 +37,10 @@ class InvokeRequest(Record):
     inputs: JsonObject = Field(default_factory=dict)
     """A value for each input of the agent."""
     model: str | None = None
-    """Name of another model of the agent's provider."""
-    temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Name of another model: one that the agent's definition lists."""
+    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
     max_iterations: int | None = Field(default=None, ge=1)
-    """In place of the agent's own limit."""
+    """At most the agent's own limit."""
 
 
 def app(
@@ -63,9 +63,10 @@ def app(
         max_body_bytes: Larger requests are refused.
 
     Raises:
-        ConfigurationError: a token is empty.
+        ConfigurationError: agents or tokens that cannot be meant.
     """
-    callers = _Callers(tokens)
+    _check_agents(agents)
+    callers = _Callers(tokens, _scopes_of(agents))
     connected = partial(_connected, connect)
 
     async def list_agents(request: Request) -> Response:
@@ -84,6 +85,7 @@ def app(
             raise HTTPException(404, f"no agent {name!r}; {known(agents, name)}")
         _need(scopes, agent.file.scopes)
         body = _invoke_request(await _body(request, max_body_bytes))
+        _check_allowed(body, agent)
         limit = {} if body.max_iterations is None else {"max_iterations": body.max_iterations}
         call = partial(
             invoke_agent,
@@ -119,12 +121,70 @@ def _connected(connect: Connect, model: ModelConfig) -> Provider:
         raise InfrastructureError(str(error)) from error
 
 
+def _check_agents(agents: object) -> None:
+    if not isinstance(agents, Mapping) or not all(
+        isinstance(agent, AgentDefinition) for agent in agents.values()
+    ):
+        raise ConfigurationError(
+            f"agents is a {type(agents).__name__}: give definitions by name, as load_agents does"
+        )
+
+
+def _scopes_of(agents: Mapping[str, AgentDefinition]) -> set[str]:
+    """Every scope that allows something."""
+    scopes = {INVOKE, "tools:execute"}
+    for agent in agents.values():
+        scopes |= {*agent.file.scopes, *(f"tools:{name}" for name in agent.tool_names)}
+    return scopes
+
+
+def _check_tokens(tokens: object, known_scopes: Collection[str]) -> None:
+    """Refuse what would let in nobody or everybody; a token itself is never shown."""
+    if not isinstance(tokens, Mapping):
+        raise ConfigurationError(
+            f"tokens is a {type(tokens).__name__}: give the scopes of each token, as in "
+            f"{{'secret-token': [{INVOKE!r}]}}"
+        )
+    for token, scopes in tokens.items():
+        if not isinstance(token, str) or not token.strip():
+            raise ConfigurationError("tokens: an empty token would let everybody in; give a text")
+        if isinstance(scopes, str) or not isinstance(scopes, Collection):
+            raise ConfigurationError(
+                f"tokens: scopes = {scopes!r}: give a list of scopes, as in [{INVOKE!r}]"
+            )
+        for scope in scopes:
+            if scope not in known_scopes:
+                raise ConfigurationError(
+                    f"tokens: the scope {scope!r} allows nothing; {known(known_scopes, str(scope))}"
+                )
+
+
+def _check_allowed(body: InvokeRequest, agent: AgentDefinition) -> None:
+    """A caller may ask for less than the owner allows, not for more."""
+    limit = agent.config.max_iterations
+    if body.max_iterations is not None and body.max_iterations > limit:
+        raise BadInputError(
+            f"body: max_iterations = {body.max_iterations}: agent {agent.name!r} allows at most "
+            f"{limit}; lower it or leave it out"
+        )
+    if body.model is None:
+        return
+    check_model_name(body.model)
+    allowed = (agent.file.model.name, *agent.file.models)
+    if body.model not in allowed:
+        raise BadInputError(
+            f"body: model = {body.model!r}: the definition of agent {agent.name!r} does not list "
+            f"it in models; {known(allowed, body.model)}"
+        )
+
+
 class _Callers:
     """Who may call, by token."""
 
-    def __init__(self, tokens: Mapping[str, Collection[str]]) -> None:
-        if not all(token.strip() for token in tokens):
-            raise ConfigurationError("tokens: an empty token would let everybody in; remove it")
+    def __init__(
+        self, tokens: Mapping[str, Collection[str]], known_scopes: Collection[str]
+    ) -> None:
+        _check_tokens(tokens, known_scopes)
         self._scopes = [(_digest(token), frozenset(scopes)) for token, scopes in tokens.items()]
 
     def scopes_of(self, request: Request) -> frozenset[str]:

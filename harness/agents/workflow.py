@@ -9,9 +9,10 @@ from typing import Any
 
 from harness.agents.connection import connect
 from harness.agents.definition import AgentDefinition
-from harness.errors import BadInputError, ModelCallError
+from harness.errors import BadInputError, ConfigurationError, ModelCallError
 from harness.loader.reading import known, validated
 from harness.protocols import Check, OnDelta, Provider
+from harness.providers.catalog import VENDORS
 from harness.schema.messages import ModelTurn
 from harness.schema.record import Json, JsonObject, storable
 from harness.schema.suite import ModelConfig
@@ -53,7 +54,13 @@ def invoke_agent(
     Raises:
         BadInputError: inputs or settings that the agent cannot be called with.
     """
+    if not isinstance(agent, AgentDefinition):
+        raise ConfigurationError(
+            f"agent = {agent!r}: give a definition, as load_agents(folder)[name] does"
+        )
     text = _user_message(agent, inputs)
+    if model is not None:
+        check_model_name(model)
     changes = {"name": model, "temperature": temperature}
     wanted = agent.file.model.model_dump(mode="json") | {
         key: value for key, value in changes.items() if value is not None
@@ -68,8 +75,26 @@ def invoke_agent(
     return _result(agent, chosen, trajectory)
 
 
+def check_model_name(model: str) -> None:
+    """Refuse a model that is named together with a provider.
+
+    Raises:
+        BadInputError: it is.
+    """
+    vendor, colon, name = model.partition(":")
+    if colon and vendor in VENDORS:
+        raise BadInputError(
+            f"model = {model!r}: the provider cannot be changed: give the name only, {name!r}"
+        )
+
+
 def _user_message(agent: AgentDefinition, inputs: Mapping[str, Any]) -> str:
     declared = agent.file.inputs
+    if not isinstance(inputs, Mapping):
+        raise BadInputError(
+            f"agent {agent.name!r}: inputs = {inputs!r}: give values by name, as in "
+            f"{{{next(iter(declared), 'name')!r}: ...}}"
+        )
     for name in inputs:
         if name not in declared:
             raise BadInputError(

@@ -53,6 +53,7 @@ Count twice.
 TALKER = """
 name = "talker"
 system = "Talk."
+models = ["m-9"]
 scopes = ["staff"]
 inputs.topic = {}
 

@@ -18,6 +18,8 @@ def test_a_folder_of_files_is_loaded_by_name(tmp_path: Path) -> None:
     agents = load_agents(write_agents(tmp_path))
     assert list(agents) == ["counter", "talker"]
     assert agents["counter"].file.description == "Counts boats."
+    assert list(load_agents(str(tmp_path))) == list(agents)
+    assert load_agent(str(tmp_path / "counter.toml")).path == tmp_path / "counter.toml"
 
 
 def test_an_agent_is_opened_with_everything_that_its_file_says(tmp_path: Path) -> None:

@@ -229,6 +229,10 @@ def test_what_is_not_there_is_said_in_json(
         ({"inputs": {"harbour": 1}, "max_iterations": 0}, "max_iterations = 0"),
         ({"inputs": {"harbour": 1}, "temperature": "hot"}, "temperature = 'hot'"),
         (b'{"inputs": {"harbour": 1}, "temperature": Infinity}', "temperature"),
+        ({"inputs": {"harbour": 1}, "temperature": 2.1}, "temperature = 2.1"),
+        ({"inputs": {"harbour": 1}, "max_iterations": 5}, "agent 'counter' allows at most 4"),
+        ({"inputs": {"harbour": 1}, "model": "m-9"}, "does not list it in models; did you"),
+        ({"inputs": {"harbour": 1}, "model": "openai:m-1"}, "give the name only, 'm-1'"),
     ],
 )
 def test_a_body_that_does_not_fit_is_refused_in_one_line(
@@ -282,6 +286,51 @@ def test_calls_run_beside_each_other(folder: Path) -> None:
     assert [answer["raw_response"] for answer in answers] == ["We met."] * 2
 
 
-def test_an_empty_token_is_refused_when_the_application_is_made(folder: Path) -> None:
-    with pytest.raises(ConfigurationError, match="an empty token"):
-        app(load_agents(folder), tokens={"": ["agents:invoke"]})
+def test_a_caller_may_lower_the_limit_and_name_the_models_own_name(server: Server) -> None:
+    body = {"inputs": {"harbour": "north"}, "model": "m-1", "max_iterations": 1}
+    status, answer, _ = server.ask("POST", COUNTER, body)
+    assert (status, answer["termination_reason"]) == (200, "max_iterations")
+
+
+def test_a_model_that_fails_is_a_result_and_not_an_error_of_the_call(folder: Path) -> None:
+    with agents_served(folder, lambda _: Scripted([])) as server:
+        status, answer, _ = server.ask("POST", TALKER, {"inputs": {"topic": "x"}})
+    assert (status, answer["termination_reason"]) == (200, "model_error")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words"),
+    [
+        ({"": ["agents:invoke"]}, "an empty token would let everybody in"),
+        ({5: ["agents:invoke"]}, "give a text"),
+        (["secret"], "tokens is a list: give the scopes of each token"),
+        ({"secret": "agents:invoke"}, "scopes = 'agents:invoke': give a list"),
+        ({"secret": None}, "scopes = None: give a list"),
+        ({"secret": ["agent:invoke"]}, "'agent:invoke' allows nothing; did you mean 'agents:inv"),
+        ({"secret": ["tools:qery"]}, "did you mean 'tools:query'?"),
+        ({"secret": ["staf"]}, "did you mean 'staff'?"),
+        ({"secret": [5]}, "the scope 5 allows nothing"),
+    ],
+)
+def test_tokens_that_cannot_be_meant_are_refused_and_not_shown(
+    folder: Path, tokens: Any, words: str
+) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        app(load_agents(folder), tokens=tokens)
+    assert words in str(error.value)
+    assert "'secret'" not in str(error.value)
+
+
+def test_every_scope_that_allows_something_may_be_given(folder: Path) -> None:
+    app(
+        load_agents(folder),
+        tokens={"a": ["agents:invoke", "tools:execute", "tools:query", "tools:list_dir", "staff"]},
+    )
+
+
+def test_agents_are_given_by_name(folder: Path) -> None:
+    agents = load_agents(folder)
+    wrongs: list[Any] = [agents["counter"], list(agents.values()), {"counter": "counter.toml"}]
+    for wrong in wrongs:
+        with pytest.raises(ConfigurationError, match="give definitions by name, as load_agents"):
+            app(wrong, tokens=TOKENS)

@@ -133,3 +133,28 @@ def test_a_run_that_fails_has_a_result(counter: AgentDefinition) -> None:
     assert (result["termination_reason"], result["output"]) == ("model_error", None)
     assert "the script has no answer" in str(result["error"])
     assert (result["model"], result["tokens_used"]) == ("m-1", 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"agent": "counter"},
+            "agent = 'counter': give a definition, as load_agents(folder)[name]",
+        ),
+        ({"inputs": "north"}, "inputs = 'north': give values by name, as in {'harbour': ...}"),
+        ({"model": "openai:m-1"}, "model = 'openai:m-1': the provider cannot be changed"),
+    ],
+)
+def test_what_cannot_be_invoked_is_refused_in_words(
+    counter: AgentDefinition, given: dict[str, Any], words: str
+) -> None:
+    call: dict[str, Any] = {"agent": counter, "inputs": {"harbour": "north"}, **given}
+    with pytest.raises(BadInputError) as error:
+        invoke_agent(**call, dry_run=True)
+    assert words in str(error.value)
+
+
+def test_a_name_with_a_colon_is_no_provider(counter: AgentDefinition) -> None:
+    would = invoke_agent(counter, {"harbour": "north"}, True, model="qwen3:8b")
+    assert would["model"] == "qwen3:8b"
