@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.errors import ConfigurationError
 from harness.loader.reading import known, validated
+from harness.schema.loop_config import LoopConfig
 from harness.schema.suite_file import SuiteFile
 
 _EXAMPLES = {"loop": "max_iterations=5", "model": "temperature=0.2"}
@@ -70,6 +71,20 @@ def check_raising(file: SuiteFile, where: str) -> None:
             raise ConfigurationError(
                 f"{where}: {key}.raise_on_failure = true: a trial must end with a result;"
                 " leave it out"
+            )
+
+
+def refuse_named_conditions(loop: LoopConfig, where: str) -> None:
+    """Refuse conditions by name: what they name is Python's to give.
+
+    Raises:
+        ConfigurationError: there is one.
+    """
+    for place, condition in enumerate(loop.stop_when):
+        if isinstance(condition, str):
+            raise ConfigurationError(
+                f"{where}.stop_when[{place}] = {condition!r}: a file cannot name a condition of its"
+                " own; give a table with tool_called, text_contains or tokens_above"
             )
 
 

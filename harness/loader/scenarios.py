@@ -7,16 +7,16 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
 from harness.errors import BadInputError, ConfigurationError
 from harness.loader.output import output_spec
-from harness.loader.overrides import merge, parse_overrides
-from harness.loader.reading import read_text, validated
+from harness.loader.overrides import merge, parse_overrides, refuse_named_conditions
+from harness.loader.reading import read_text, validated, yaml_problem
 from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.names import Name
 from harness.schema.presets import PRESETS, PresetName
@@ -60,6 +60,8 @@ def load_scenarios(
             f"--set model.{next(iter(changes.model))}: scenarios ask no model; leave it out for"
             f" {path}"
         )
+    if changes.repeats not in (None, 1):
+        refuse_repeats(f"--set repeats={changes.repeats}", path)
     loop = validated(LoopConfig, changes.loop, where="--set loop")
     variant = Variant(name=VARIANT, model=model, preset=preset or "default", loop=loop)
     tasks = tuple(_unique(path))
@@ -70,11 +72,75 @@ def load_scenarios(
         version=1,
         folder=path if path.is_dir() else path.parent,
         file=path,
-        repeats=1 if changes.repeats is None else changes.repeats,
+        repeats=1,
         system="",
         tasks=tasks,
         variants=(variant,),
     )
+
+
+def refuse_repeats(option: str, path: Path) -> NoReturn:
+    """Say that scenarios are run once.
+
+    Raises:
+        BadInputError: always.
+    """
+    raise BadInputError(
+        f"{option}: a scenario comes out the same every time; leave it out for {path}"
+    )
+
+
+def kept_settings(
+    tasks: Iterable[Task], variant: Variant, preset: PresetName | None
+) -> Iterator[str]:
+    """What a run sets in vain, as scenarios set it themselves: a line for each setting.
+
+    Args:
+        tasks: the scenarios that are run.
+        variant: with the settings that the command line gives.
+        preset: the one that it gives.
+    """
+    scenarios = [task.scenario for task in tasks if task.scenario is not None]
+    kept: dict[str, int] = {}
+    if preset is not None:
+        kept["preset"] = sum(scenario.preset not in (None, preset) for scenario in scenarios)
+    for place in _leaves(variant.loop.model_dump(mode="json", exclude_unset=True)):
+        found = sum(_sets(_own_settings(scenario), place) for scenario in scenarios)
+        kept[f"loop.{'.'.join(place)}"] = found
+    for key, count in kept.items():
+        if count == 1:
+            yield f"1 scenario sets {key} itself and keeps it"
+        elif count:
+            yield f"{count} scenarios set {key} themselves and keep it"
+
+
+def _leaves(settings: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from ((key, *rest) for rest in _leaves(value))
+        else:
+            yield (key,)
+
+
+def _sets(settings: Any, place: Sequence[str]) -> bool:
+    """Whether settings hold a place, or a value where it would have to be a table."""
+    for key in place:
+        if not isinstance(settings, Mapping):
+            return True
+        if key not in settings:
+            return False
+        settings = settings[key]
+    return True
+
+
+def _own_settings(scenario: Scenario) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(scenario.config)
+    if scenario.budget is not None:
+        budget = scenario.budget.model_dump(mode="json", exclude_unset=True)
+        settings = merge(settings, {"budget": budget})
+    if "stream" in scenario.model_fields_set:
+        settings["stream"] = scenario.stream
+    return settings
 
 
 def scenario_loop(task: Task, variant: Variant) -> LoopConfig:
@@ -87,19 +153,15 @@ def scenario_loop(task: Task, variant: Variant) -> LoopConfig:
     assert scenario is not None
     settings = dict(PRESETS[scenario.preset or variant.preset])
     settings = merge(settings, variant.loop.model_dump(mode="json", exclude_unset=True))
-    settings = merge(settings, scenario.config)
-    if scenario.budget is not None:
-        budget = scenario.budget.model_dump(mode="json", exclude_unset=True)
-        settings = merge(settings, {"budget": budget})
-    if "stream" in scenario.model_fields_set:
-        settings["stream"] = scenario.stream
+    settings = merge(settings, _own_settings(scenario))
     return validated(LoopConfig, settings, where=f"{_where(task.tests, task.name)}: config")
 
 
 def _check(task: Task, variant: Variant) -> None:
     assert task.scenario is not None
     try:
-        scenario_loop(task, variant)
+        where = f"{_where(task.tests, task.name)}: config"
+        refuse_named_conditions(scenario_loop(task, variant), where)
         output_spec(task)
     except ConfigurationError:
         # A scenario may be about just this; then the trial meets it.
@@ -126,8 +188,22 @@ def _files(folder: Path) -> list[Path]:
     )
 
 
+def _check_nothing_below(folder: Path) -> None:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        below = Path(place)
+        found = [name for name in sorted(names) if Path(name).suffix in SUFFIXES]
+        if below != folder and found:
+            raise BadInputError(
+                f"{below / found[0]}: a folder of scenarios is read without its sub-folders; move"
+                f" the file into {folder}, or the sub-folder elsewhere"
+            )
+
+
 def _unique(path: Path) -> Iterator[Task]:
     files: dict[str, Path] = {}
+    if path.is_dir():
+        _check_nothing_below(path)
     for file in _files(path) if path.is_dir() else [path]:
         for task in _tasks(file):
             if task.name in files:
@@ -214,8 +290,7 @@ def _read(file: Path) -> object:
     try:
         found: object = yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        what = " ".join(str(error).split())
-        raise BadInputError(f"{file}: not valid YAML: {what}") from None
+        raise BadInputError(f"{file}: not valid YAML: {yaml_problem(error)}") from None
     return found
 
 

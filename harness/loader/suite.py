@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import BadInputError, ConfigurationError
-from harness.loader.overrides import Overrides, check_raising, merge, parse_overrides
+from harness.loader.overrides import (
+    Overrides,
+    check_raising,
+    merge,
+    parse_overrides,
+    refuse_named_conditions,
+)
 from harness.loader.reading import known, read_toml, validated
 from harness.loader.scenarios import is_scenarios, load_scenarios
 from harness.loader.task import load_task
@@ -122,6 +128,7 @@ def _check_fit(suite: Suite, path: Path) -> None:
         if names.count(name) > 1:
             raise ConfigurationError(f"{path}: two variants are called {name!r}; rename one")
     for variant in suite.variants:
+        _check_loop(variant, path)
         _check_patterns(variant, suite.tasks, path)
         for task in suite.tasks:
             if applies(variant, task):
@@ -135,6 +142,30 @@ def _check_model(model: ModelConfig, variant: Variant, path: Path) -> None:
             f"{path}: variant {variant.name!r}: model.provider = 'scripted' answers scenarios only;"
             " name a provider of models"
         )
+    if model.provider != "openai":
+        for key, value in (("api", model.api), ("system_role", model.system_role)):
+            if value != ModelConfig.model_fields[key].default:
+                raise ConfigurationError(
+                    f"{path}: variant {variant.name!r}: model.{key} = {value!r} means nothing to"
+                    f" {model.provider!r}, only to 'openai'; leave it out"
+                )
+
+
+def _check_loop(variant: Variant, path: Path) -> None:
+    where = f"{path}: variant {variant.name!r}: loop"
+    if variant.loop.history == "continue":
+        raise ConfigurationError(
+            f"{where}.history = 'continue': each trial is one run with a loop of its own; leave it"
+            " out"
+        )
+    # A preset may say it: then the limit is as without a callback.
+    is_own = PRESETS[variant.preset].get("on_limit") != "callback"
+    if variant.loop.on_limit == "callback" and is_own:
+        raise ConfigurationError(
+            f"{where}.on_limit = 'callback': a suite has no callback to give; choose return or"
+            " wrap_up"
+        )
+    refuse_named_conditions(variant.loop, where)
 
 
 def _check_patterns(variant: Variant, tasks: Iterable[Task], path: Path) -> None:

@@ -13,7 +13,7 @@ from pydantic import ConfigDict
 
 from harness.errors import BadInputError, ConfigurationError
 from harness.loader.output import output_spec
-from harness.loader.reading import known, read_text, read_toml, validated
+from harness.loader.reading import known, read_text, read_toml, validated, yaml_problem
 from harness.schema.record import Record
 from harness.schema.suite import Skill, Task
 from harness.schema.suite_file import Name
@@ -159,8 +159,8 @@ def load_skill(path: Path) -> Skill:
     try:
         head = yaml.safe_load(parts[1])
     except yaml.YAMLError as error:
-        first_line = str(error).replace("\n", " ")
-        raise BadInputError(f"{path}: front matter is not valid YAML: {first_line}") from None
+        what = yaml_problem(error)
+        raise BadInputError(f"{path}: front matter is not valid YAML: {what}") from None
     if not isinstance(head, dict):
         raise BadInputError(f"{path}: front matter needs the keys name and description")
     front = validated(_FrontMatter, head, where=f"{path} (front matter)")

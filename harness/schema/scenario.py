@@ -298,23 +298,43 @@ class Scenario(Record):
         return self
 
     @model_validator(mode="after")
-    def _tools_exist(self) -> Self:
-        everywhere = {*self.tools, *self.hidden_tools, SUBMIT_TOOL}
-        if self.output is not None:
-            everywhere.add(self.output.name)
+    def _can_be_cancelled(self) -> Self:
+        if self.cancel is not None and self.cancel.when == "in_tool" and not self.tools:
+            raise PydanticCustomError(
+                "cancel", "cancel: in_tool cannot happen: there are no tools; add one"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _hidden_tools_appear(self) -> Self:
         if twice := sorted(set(self.tools) & set(self.hidden_tools)):
             raise PydanticCustomError(
                 "tools", "'{name}' is both in tools and in hidden_tools", {"name": twice[0]}
             )
+        all_registered = set()
         for name, tool in (*self.tools.items(), *self.hidden_tools.items()):
             for behaviour in (tool, *tool.sequence):
                 for registered in behaviour.registers:
+                    all_registered.add(registered)
                     if registered not in self.hidden_tools:
                         raise PydanticCustomError(
                             "tools",
                             "tool '{name}' registers '{registered}', which is not in hidden_tools",
                             {"name": name, "registered": registered},
                         )
+        if never := sorted(set(self.hidden_tools) - all_registered):
+            raise PydanticCustomError(
+                "tools",
+                "hidden_tools: '{name}' is never offered; another tool must name it in registers",
+                {"name": never[0]},
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _tools_exist(self) -> Self:
+        everywhere = {*self.tools, *self.hidden_tools, SUBMIT_TOOL}
+        if self.output is not None:
+            everywhere.add(self.output.name)
         named: dict[str, Iterable[str]] = {
             "signals": self.signals,
             "governance.deny": self.governance.deny,

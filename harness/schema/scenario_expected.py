@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from harness.schema.loop_config import TerminationReason
 from harness.schema.record import Json, JsonObject, Record
 from harness.schema.trajectory import CallTag, EventKind
+
+
+def _call_number(key: str | int) -> int:
+    if not str(key).isdecimal() or int(key) < 1:
+        raise PydanticCustomError("call_number", "keys are numbers of model calls, from 1")
+    return int(key)
 
 
 class UsageExpected(Record):
@@ -82,5 +89,40 @@ class Expected(Record):
     """Number of the model call that a pause held back."""
     tool_arguments: dict[str, tuple[JsonObject, ...]] = Field(default_factory=dict)
     transcript: TranscriptExpected = TranscriptExpected()
-    requests: dict[int, RequestExpected] = Field(default_factory=dict)
+    requests: dict[Annotated[int, BeforeValidator(_call_number)], RequestExpected] = Field(
+        default_factory=dict
+    )
     """By model call, counted from 1."""
+
+    @model_validator(mode="after")
+    def _expects_something(self) -> Self:
+        others = self.model_fields_set - {"config_error"}
+        if self.config_error is not None:
+            if others:
+                raise PydanticCustomError(
+                    "expect",
+                    "config_error stands alone: where the loop is refused, nothing is compared"
+                    " with {others}",
+                    {"others": ", ".join(name for name in _KEYS if name in others)},
+                )
+        elif not any(self._compares(name) for name in others):
+            raise PydanticCustomError(
+                "expect", "expects nothing; give a key to compare, as in termination_reason"
+            )
+        return self
+
+    def _compares(self, name: str) -> bool:
+        """Whether the value of a key can be missed at all."""
+        value = getattr(self, name)
+        if isinstance(value, Record):
+            return bool(value.model_fields_set)
+        return name not in _HOLD_WHEN_EMPTY or bool(value)
+
+
+_KEYS = tuple(Expected.model_fields)
+_HOLD_WHEN_EMPTY = frozenset(
+    {
+        *("error_contains", "events", "event_counts", "forbidden_events"),
+        *("tool_arguments", "requests", "usage_by_tag"),
+    }
+)

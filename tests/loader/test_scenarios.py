@@ -81,9 +81,8 @@ def test_the_runs_preset_is_for_scenarios_that_name_none(tmp_path: Path):
     assert settings(tmp_path, scenario(preset="default"), preset="onering").max_iterations == 20
 
 
-def test_repeats_can_be_set_and_a_model_cannot(tmp_path: Path):
-    write(tmp_path / "one.yaml", scenario())
-    assert load_suite(tmp_path, overrides=["repeats=3"]).repeats == 3
+def test_neither_repeats_nor_a_model_can_be_set(tmp_path: Path):
+    assert refused(tmp_path, scenario(), "repeats=3").startswith("--set repeats=3: a scenario")
     message = refused(tmp_path, scenario(), "model.temperature=1")
     assert message.startswith("--set model.temperature")
     assert "ask no model" in message
@@ -140,6 +139,16 @@ TOOLS = {"look": {"returns": 1}}
             ["output.validators[0]", "min_length"],
         ),
         ({"runs": 0}, ["runs = 0"]),
+        ({"expect": {}}, ["expect: expects nothing", "give a key"]),
+        ({"expect": {"config_error": None, "usage": {}}}, ["expect: expects nothing"]),
+        ({"expect": {"events": [], "error_contains": ""}}, ["expect: expects nothing"]),
+        (
+            {"expect": {"config_error": "x", "output": 1, "iterations": 1}},
+            ["expect: config_error stands alone", "nothing is compared with output, iterations"],
+        ),
+        ({"cancel": {"when": "in_tool"}}, ["cancel: in_tool cannot happen", "no tools"]),
+        ({"hidden_tools": TOOLS, "tools": {"a": {"returns": 1}}}, ["'look' is never offered"]),
+        ({"config": {"stop_when": ["mine"]}}, ["config.stop_when[0] = 'mine'", "tokens_above"]),
         ({"messages": []}, ["messages"]),
     ],
 )
@@ -171,6 +180,16 @@ def test_a_file_that_holds_no_scenarios_is_refused_with_its_place(tmp_path, text
     message = refused(tmp_path, text)
     for word in words:
         assert word in message
+
+
+def test_files_in_sub_folders_are_not_skipped_silently(tmp_path: Path):
+    write(tmp_path / "more" / "deep" / "two.yml", scenario(id="B"))
+    write(tmp_path / ".hidden" / "three.yaml", "")
+    message = refused(tmp_path, scenario())
+    assert message.startswith(f"{tmp_path / 'more' / 'deep' / 'two.yml'}: ")
+    assert "read without its sub-folders" in message
+    (tmp_path / "more" / "deep" / "two.yml").unlink()
+    assert len(load_suite(tmp_path).tasks) == 1
 
 
 def test_an_id_that_is_there_twice_is_refused_with_both_files(tmp_path: Path):

@@ -149,6 +149,23 @@ def test_a_wrong_override_is_named_with_what_would_be_valid(
         (('name = "short"', 'name = "baseline"'), ["two variants", "'baseline'"]),
         (('name = "short"', 'name = "a/b"'), ["variants[1].name = 'a/b'"]),
         (("[loop]", "[loop"), ["not valid TOML", "line"]),
+        (
+            ("max_iterations = 8", "stop_when = ['tests_pass']"),
+            ["'baseline': loop.stop_when[0] = 'tests_pass'", "text_contains or tokens_above"],
+        ),
+        (("max_iterations = 8", "history = 'continue'"), ["loop.history = 'continue'", "one run"]),
+        (
+            ("loop.max_iterations = 3", "loop.on_limit = 'callback'"),
+            ["'short': loop.on_limit = 'callback'", "no callback"],
+        ),
+        (
+            ('"openai"', '"anthropic"\napi = "responses"'),
+            ["'baseline': model.api = 'responses'", "'anthropic'", "only to 'openai'"],
+        ),
+        (
+            ("model.temperature = 0.5", 'model = {provider = "google", system_role = "developer"}'),
+            ["'short': model.system_role = 'developer'", "'google'"],
+        ),
     ],
 )
 def test_a_mistake_in_suite_toml_is_named_with_file_and_key(
@@ -250,3 +267,11 @@ def test_a_linked_task_is_a_task_of_its_own(tmp_path: Path):
     make_suite(tmp_path)
     (tmp_path / "again").symlink_to("count")
     assert [task.name for task in load_suite(tmp_path).tasks] == ["again", "count"]
+
+
+def test_a_preset_that_would_ask_a_callback_can_be_used(tmp_path: Path):
+    make_suite(tmp_path)
+    suite = load_suite(tmp_path, preset="maestro")
+    assert suite.variants[0].loop.on_limit == "callback"
+    make_suite(tmp_path, suite=SUITE.replace("max_iterations = 8", 'on_limit = "callback"'))
+    assert load_suite(tmp_path, preset="onering").variants[0].loop.on_limit == "wrap_up"
