@@ -10,7 +10,7 @@ import click
 
 from harness.analysis.baseline import CheckResult, check
 from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
-from harness.cli.execution import Selection, execute, plan_suite
+from harness.cli.execution import Selection, execute, plan_suite, say_kept
 from harness.cli.options import make_command, selection
 from harness.cli.run_folder import REPORTS, find_run, is_run, write_report
 from harness.cli.summary import cause_lines, unscored_lines
@@ -70,6 +70,7 @@ def _suite(
     planned = plan_suite(argument, chosen)
     # The baseline is read first: nobody should wait for a replay to learn that it is missing.
     held = _read(baseline, planned.suite.name, planned.suite.version)
+    say_kept(planned, terminal)
     log = execute(planned, terminal)
     terminal.say(f"Report: {write_report(log)}")
     return log, held

@@ -12,6 +12,7 @@ from harness.cli.options import environment
 from harness.cli.run_folder import REPORTS
 from harness.cli.terminal import Terminal
 from harness.errors import BadInputError
+from harness.loader.scenarios import kept_settings, refuse_repeats
 from harness.loader.suite import load_suite
 from harness.providers.catalog import VENDORS
 from harness.runner.cell import CellJob, run_cell
@@ -82,6 +83,8 @@ def plan_suite(
     suite = load_suite(
         suite_folder(argument), overrides=selection.overrides, preset=selection.preset
     )
+    if any(task.scenario is not None for task in suite.tasks):
+        _check_scenario_options(suite, selection, record_mode)
     cells = plan(
         suite,
         variants=selection.variant_names,
@@ -104,6 +107,23 @@ def plan_suite(
     if record_mode == "none":
         check_cassettes(planned)
     return planned
+
+
+def _check_scenario_options(suite: Suite, selection: Selection, mode: RecordMode) -> None:
+    if mode != "none":
+        raise BadInputError(
+            f"--record-mode {mode}: scenarios ask no model; leave it out for {suite.file}"
+        )
+    if selection.repeats not in (None, 1):
+        refuse_repeats(f"--repeats {selection.repeats}", suite.file)
+
+
+def say_kept(planned: Planned, terminal: Terminal) -> None:
+    """Tell which settings of the command line do not reach some scenarios."""
+    tasks = {spec.task.name: spec.task for spec in planned.specs}
+    for variant in planned.suite.variants:
+        for line in kept_settings(tasks.values(), variant, planned.selection.preset):
+            terminal.say(line)
 
 
 def _check_folder(cassettes: Path) -> None:

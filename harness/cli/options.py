@@ -86,20 +86,22 @@ def selection(function: Function) -> Function:
             click.option(
                 "--repeats",
                 type=click.IntRange(min=1, max=MOST_REPEATS),
-                help="Repeats of each task and variant.",
+                help="Repeats of each task and variant; scenarios take none.",
             ),
             click.option(
                 "--set",
                 "overrides",
                 multiple=True,
                 metavar="KEY=VALUE",
-                help="Override a setting, as in loop.max_iterations=5; repeatable.",
+                help="Override a setting, as in loop.max_iterations=5; repeatable. A scenario "
+                "keeps what it sets itself.",
             ),
             click.option(
                 "--preset",
                 type=click.Choice(list(PRESETS)),
                 metavar="NAME",
-                help=f"Loop settings that every variant takes: {', '.join(PRESETS)}.",
+                help=f"Loop settings that every variant takes: {', '.join(PRESETS)}. A scenario "
+                "keeps the one it names.",
             ),
             click.option(
                 "--cassettes",

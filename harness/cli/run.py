@@ -7,7 +7,14 @@ from typing import Any, get_args
 import click
 
 from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
-from harness.cli.execution import Selection, check_cassettes, check_keys, execute, plan_suite
+from harness.cli.execution import (
+    Selection,
+    check_cassettes,
+    check_keys,
+    execute,
+    plan_suite,
+    say_kept,
+)
 from harness.cli.forecast import forecast, forecast_lines
 from harness.cli.options import environment, make_command, selection
 from harness.cli.run_folder import write_report
@@ -66,6 +73,8 @@ def command(
     if chosen.out and len(suites) > 1:
         raise BadInputError("--out is one run's folder; run the suites one by one, or leave it out")
     planned = [plan_suite(suite, chosen, record_mode=record_mode, tools=tools) for suite in suites]
+    for one in planned:
+        say_kept(one, terminal)
     if dry_run:
         forecasts = [forecast(one) for one in planned]
         data = {"suites": [one.model_dump(mode="json") for one in forecasts]}

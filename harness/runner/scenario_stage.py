@@ -27,6 +27,8 @@ class Stage:
         self.resume_after_s = 0.0
         """Of the hook that asks to pause."""
         self.requests: list[SentRequest] = []
+        self.model_calls = 0
+        """Over all runs."""
         self.events: list[EventKind] = []
         self.tool_arguments: dict[str, list[JsonObject]] = defaultdict(list)
         self.paused_before_call: int | None = None
@@ -72,6 +74,7 @@ class Stage:
         """Called by the scripted model before it answers."""
         assert self.loop is not None
         self.requests.append(sent)
+        self.model_calls += 1
         if self._is_paused:
             # The pause did not hold this call back.
             self.paused_before_call = None

@@ -81,6 +81,7 @@ def play(spec: TrialSpec, scenario: Scenario) -> PlayedScenario:
         events=tuple(stage.events),
         tool_arguments=dict(stage.tool_arguments),
         paused_before_call=stage.paused_before_call,
+        model_calls=stage.model_calls,
     )
 
 

@@ -52,7 +52,7 @@ def check_loops(specs: Iterable[TrialSpec]) -> None:
     Scenarios are left out: some expect to be refused.
 
     Raises:
-        ConfigurationError: names variant and task.
+        ConfigurationError: names file, variant and task.
     """
     for spec in specs:
         if spec.task.workdir is None:
@@ -61,7 +61,8 @@ def check_loops(specs: Iterable[TrialSpec]) -> None:
         try:
             trial_loop(spec, provider=Scripted([]), tools=tools, clock=time.monotonic)
         except ConfigurationError as error:
-            where = f"variant {spec.variant.name!r} on task {spec.task.name!r}"
+            file = spec.task.folder.parent / "suite.toml"
+            where = f"{file}: variant {spec.variant.name!r} on task {spec.task.name!r}"
             raise ConfigurationError(f"{where}: {error}") from error
 
 

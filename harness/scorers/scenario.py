@@ -50,6 +50,8 @@ class PlayedScenario:
     """With those that a trajectory does not keep."""
     tool_arguments: Mapping[str, Sequence[JsonObject]] = field(default_factory=dict)
     paused_before_call: int | None = None
+    model_calls: int = 0
+    """Over all runs of the scenario."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,24 @@ class Mismatch:
 
 def score_scenario(scenario: Scenario, played: PlayedScenario) -> Score:
     """1 where everything is as expected; else 0, with a line for each difference."""
-    lines = [
-        f"{scenario.id}: {one.field}: expected {one.expected}, got {one.got}"
-        for one in mismatches(scenario.expect, played)
-    ]
+    found = list(mismatches(scenario.expect, played))
+    if found:
+        found += _hints(scenario, played)
+    lines = [f"{scenario.id}: {one.field}: expected {one.expected}, got {one.got}" for one in found]
     return Score(value=0.0 if lines else 1.0, explanation="\n".join(lines))
+
+
+def _hints(scenario: Scenario, played: PlayedScenario) -> Iterator[Mismatch]:
+    """What is no difference by itself, and may explain one."""
+    trajectory = played.trajectory
+    if trajectory is None:
+        return
+    told = {"termination_reason", "error_contains"} & scenario.expect.model_fields_set
+    if trajectory.error is not None and not told:
+        yield Mismatch("error", "none", _said(trajectory.error))
+    turns = sum(turn.repeat is None for turn in scenario.turns)
+    if played.model_calls < turns:
+        yield Mismatch("turns", f"all {turns} used", str(played.model_calls))
 
 
 def mismatches(expect: Expected, played: PlayedScenario) -> Iterator[Mismatch]:
@@ -132,6 +147,13 @@ def _tokens(name: str, expected: UsageExpected, got: UsageTotal) -> Iterator[Mis
             yield from _differing(f"{name}.{bucket}", wanted, used)
 
 
+def _ending(expect: Expected, _: PlayedScenario, trajectory: Trajectory) -> Iterator[Mismatch]:
+    wanted, got = expect.termination_reason, trajectory.termination_reason
+    if wanted != got:
+        why = f" ({_said(trajectory.error)})" if trajectory.error is not None else ""
+        yield Mismatch("termination_reason", _json(wanted), f"{_json(got)}{why}")
+
+
 def _error(expect: Expected, _: PlayedScenario, trajectory: Trajectory) -> Iterator[Mismatch]:
     if expect.error_contains not in (trajectory.error or ""):
         yield Mismatch("error_contains", _said(expect.error_contains), _said(trajectory.error))
@@ -146,9 +168,13 @@ def _callback_errors(
 
 
 def _events(expect: Expected, played: PlayedScenario, _: Trajectory) -> Iterator[Mismatch]:
-    remaining = iter(played.events)
-    if not all(kind in remaining for kind in expect.events):
-        yield Mismatch("events", f"in this order {_list(expect.events)}", _list(played.events))
+    done = 0
+    for place, kind in enumerate(expect.events):
+        if kind not in played.events[done:]:
+            before = f" after {_list(expect.events[:place])}" if place else ""
+            yield Mismatch("events", f"{kind}{before}", _list(played.events[done:]))
+            return
+        done = played.events.index(kind, done) + 1
 
 
 def _event_counts(expect: Expected, played: PlayedScenario, _: Trajectory) -> Iterator[Mismatch]:
@@ -190,7 +216,8 @@ def _requests(expect: Expected, played: PlayedScenario, _: Trajectory) -> Iterat
         if 1 <= number <= made:
             yield from _request(f"requests[{number}]", wanted, played.requests[number - 1])
         else:
-            yield Mismatch(f"requests[{number}]", "a model call", f"{made} model calls")
+            got = f"{made} model {'call' if made == 1 else 'calls'}"
+            yield Mismatch(f"requests[{number}]", "a model call", got)
 
 
 def _request(name: str, expected: RequestExpected, sent: SentRequest) -> Iterator[Mismatch]:
@@ -279,6 +306,7 @@ def _list(names: Sequence[str]) -> str:
 _COMPARED: dict[str, Compare] = {
     name: _field(name) for name in Expected.model_fields if name in Trajectory.model_fields
 } | {
+    "termination_reason": _ending,
     "usage": _usage,
     "usage_by_tag": _usage_by_tag,
     "error_contains": _error,

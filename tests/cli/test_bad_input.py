@@ -99,6 +99,10 @@ FILES: dict[str, tuple[Break, tuple[str, ...]]] = {
         lambda: put(SUITE, before="[[variants]]", text="reflection = true\n"),
         ("suite.toml", "variant 'plain'", "task 'fruit'", "has no output"),
     ),
+    "stop condition on a tool that no task has": (
+        lambda: put(SUITE, before="[[variants]]", text="stop_when = [{tool_called = 'deploy'}]\n"),
+        ("suite.toml: variant 'plain' on task 'fruit': loop.stop_when", "'deploy'"),
+    ),
     "cassette cut in a line": (cut_in_a_line, ("fruit/0.jsonl:", "the last line is cut")),
     "cassette damaged": (damage, ("fruit/0.jsonl:", "the line is damaged")),
     "cassette of another format": (other_format, ("fruit/0.jsonl:1: format 99",)),

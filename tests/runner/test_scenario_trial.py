@@ -178,12 +178,50 @@ def test_a_difference_is_one_line_of_id_field_expected_and_got(tmp_path: Path, e
 
 
 def test_events_are_compared_as_a_subsequence(tmp_path: Path):
-    (line,) = lines(tmp_path, expect={"events": ["tool_failed", "tool_completed"]})
-    assert line.startswith("A: events: expected in this order [tool_failed, tool_completed], got [")
+    expect = ["run_started", "model_request", "tool_failed", "run_completed"]
+    assert lines(tmp_path, expect={"events": expect}) == []
+
+
+def test_the_first_event_that_is_missing_is_named_with_what_came_instead(tmp_path: Path):
+    expect = ["tool_failed", "attempt_completed", "tool_completed", "run_completed"]
+    assert lines(tmp_path, expect={"events": expect}) == [
+        "A: events: expected tool_completed after [tool_failed, attempt_completed],"
+        " got [run_completed]"
+    ]
+    (line,) = lines(tmp_path, expect={"events": ["nudged"]})
+    assert line.startswith("A: events: expected nudged, got [run_started, ")
+
+
+def test_an_ending_that_differs_is_told_of_with_the_runs_error(tmp_path: Path):
+    turns = [SCENARIO["turns"][0]]
+    error = '"the script has no answer to model call 2; add a turn to it"'
+    assert lines(tmp_path, turns=turns, expect={"termination_reason": "completed"}) == [
+        f'A: termination_reason: expected "completed", got "model_error" ({error})'
+    ]
+    assert lines(tmp_path, turns=turns, expect={"attempts": 1, "final_text": "done"}) == [
+        'A: final_text: expected "done", got "I look."',
+        f"A: error: expected none, got {error}",
+    ]
+
+
+def test_turns_that_were_never_asked_for_are_told_of_beside_another_difference(tmp_path: Path):
+    turns = [{"text": "done"}, {"text": "never"}, {"text": "never"}]
+    assert lines(tmp_path, turns=turns, expect={"iterations": 1}) == []
+    assert lines(tmp_path, turns=turns, expect={"iterations": 2}) == [
+        "A: iterations: expected 2, got 1",
+        "A: turns: expected all 3 used, got 1",
+    ]
+    assert lines(tmp_path, turns=turns, runs=3, expect={"attempts": 2}) == [
+        "A: attempts: expected 2, got 1"
+    ]
+    repeating = [{"text": "done"}, {"repeat": True}]
+    assert lines(tmp_path, turns=repeating, expect={"attempts": 2}) == [
+        "A: attempts: expected 2, got 1"
+    ]
 
 
 def test_only_what_is_given_is_compared_and_every_difference_gets_its_line(tmp_path: Path):
-    assert lines(tmp_path, expect={}) == []
+    assert lines(tmp_path, expect={"attempts": 1}) == []
     expect = {"attempts": 2, "iterations": 3, "final_text": "done"}
     assert [line.split(":")[1] for line in lines(tmp_path, expect=expect)] == [
         " iterations",
