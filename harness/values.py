@@ -5,14 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from types import NoneType
+from typing import Literal, get_args
 
+from harness.errors import ConfigurationError
 from harness.schema.messages import Message, Text, ToolCall, ToolResult, ToolSpec
 from harness.schema.record import JsonObject
 from harness.schema.results import Verdict
-from harness.schema.signals import RunRequest
+from harness.schema.signals import Blocked, RunRequest, Signal, Suspend
 from harness.schema.suite import ModelConfig, Task
 from harness.schema.trajectory import Trajectory
+
+OutcomeStatus = Literal["ok", "failed", "raised", "timed_out"]
+EffectKind = Literal["read", "write", "command", "network"]
+CallVerdict = Literal["allowed", "warned", "denied", "escalated", "blocked"]
+
+
+def _hold(what: str, value: object, wanted: type | tuple[type, ...], give: str) -> None:
+    """Refuse what users' code must not give: taken as it is, it could let a call pass."""
+    if not isinstance(value, wanted):
+        raise ConfigurationError(f"{what} = {value!r}: give {give}")
+
+
+def _hold_one_of(what: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ConfigurationError(f"{what} = {value!r}: give one of {', '.join(known)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +85,35 @@ class ToolOutcome:
     """What came of an invocation; failures are results that the model sees."""
 
     content: str
-    status: Literal["ok", "failed", "raised", "timed_out"] = "ok"
+    status: OutcomeStatus = "ok"
     duration_s: float = 0.0
     asks: RunRequest | None = None
-    """A signal, a suspension or a block; a tool may also return one of these by itself."""
+    """A signal, a suspension or a block; a tool may also return one of these by itself. Of two
+    suspensions in one turn the first counts: the run is resumed once, with one answer."""
+
+    def __post_init__(self) -> None:
+        """Refuse another status or content."""
+        _hold("ToolOutcome.content", self.content, str, "a text")
+        _hold_one_of("ToolOutcome.status", self.status, get_args(OutcomeStatus))
+        asks = "a Signal, a Suspend or a Blocked"
+        _hold("ToolOutcome.asks", self.asks, (Signal, Suspend, Blocked, NoneType), asks)
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
     """Something a call is about to do outside the loop."""
 
-    kind: Literal["read", "write", "command", "network"]
+    kind: EffectKind
     target: str
     """A path, a command line, or a host."""
     lines: int = 0
     """Lines that a write brings."""
+
+    def __post_init__(self) -> None:
+        """Refuse another kind or target."""
+        _hold_one_of("Effect.kind", self.kind, get_args(EffectKind))
+        _hold("Effect.target", self.target, str, "a path, a command line or a host, as text")
+        _hold("Effect.lines", self.lines, int, "a number of lines")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +143,15 @@ class PendingCall:
 class Judgement:
     """What a check says of a pending call."""
 
-    verdict: Literal["allowed", "warned", "denied", "escalated", "blocked"]
+    verdict: CallVerdict
     """`warned` runs; `escalated` asks the approvers and is denied without one; `blocked` ends the
     run."""
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse another verdict or reason."""
+        _hold_one_of("Judgement.verdict", self.verdict, get_args(CallVerdict))
+        _hold("Judgement.reason", self.reason, str, "a text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +162,12 @@ class Approval:
     reason: str = ""
     arguments: JsonObject | None = None
     """Run the call with these instead; they pass the schema and governance again."""
+
+    def __post_init__(self) -> None:
+        """Refuse an answer that is neither yes nor no."""
+        _hold("Approval.approved", self.approved, bool, "True or False")
+        _hold("Approval.reason", self.reason, str, "a text")
+        _hold("Approval.arguments", self.arguments, (dict, NoneType), "an object, or None")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from harness.errors import ConfigurationError
 from harness.loop.budget import BudgetMeter
+from harness.loop.endings import Ending
+from harness.loop.foreign import specs_of
+from harness.loop.given import check_given
 from harness.loop.governance import Governor
 from harness.loop.handed_in import SUBMIT, TASK_COMPLETE
 from harness.loop.setup import Setup
+from harness.loop.skills import narrowed
 from harness.schema.json_schema import schema_problem
 from harness.schema.loop_config import StopCondition
 from harness.schema.messages import ToolSpec
@@ -20,7 +24,10 @@ def check_configuration(setup: Setup) -> None:
     Raises:
         ConfigurationError: says what to add or to remove.
     """
-    helpers = setup.tools.specs() if setup.tools else ()
+    check_given(setup)
+    helpers = specs_of(setup.tools)
+    if isinstance(helpers, Ending):
+        raise ConfigurationError(f"{helpers.error}; correct them")
     names = [spec.name for spec in helpers]
     _check_reflection(setup)
     _check_tools(setup, helpers)
@@ -29,8 +36,23 @@ def check_configuration(setup: Setup) -> None:
     Governor(setup.config.governance)  # refuses entries that can never match
     _check_limits(setup)
     _check_stop_conditions(setup, names)
-    skills = [skill.name for skill in setup.skills]
-    _check_names("active skill", setup.active_skills, skills, "add it to the skills")
+    _check_skills(setup, helpers)
+
+
+def _check_skills(setup: Setup, helpers: Sequence[ToolSpec]) -> None:
+    names = [skill.name for skill in setup.skills]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigurationError(f"two skills are called {name!r}: rename one of them")
+    _check_names("active skill", setup.active_skills, names, "add it to the skills")
+    active = [skill for skill in setup.skills if skill.name in setup.active_skills]
+    left = [spec.name for spec in narrowed(helpers, active)]
+    for tool in setup.terminal_tools:
+        if tool not in left:
+            raise ConfigurationError(
+                f"terminal tool {tool!r} is hidden by the active skills: allow it in "
+                f"`allowed_tools` of {', '.join(setup.active_skills)}, or leave it out"
+            )
 
 
 def _check_reflection(setup: Setup) -> None:
@@ -96,6 +118,11 @@ def _check_limits(setup: Setup) -> None:
 
 
 def _check_stop_conditions(setup: Setup, names: list[str]) -> None:
+    for name in setup.stop_conditions:
+        if name not in setup.config.stop_when:
+            raise ConfigurationError(
+                f"stop_conditions: {name!r} would never be asked: name it in loop.stop_when"
+            )
     for condition in setup.config.stop_when:
         if not isinstance(condition, StopCondition):
             known = list(setup.stop_conditions)

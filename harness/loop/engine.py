@@ -7,11 +7,12 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 
 from harness.errors import ConfigurationError, RunFailedError
 from harness.loop.configuration import check_configuration
 from harness.loop.control import Control
+from harness.loop.given import check_messages, check_suspended, check_text
 from harness.loop.hooks import HookFailures
 from harness.loop.parts import Parts, fresh_parts, resumed_parts
 from harness.loop.progress import Progress, resumed_progress
@@ -66,13 +67,19 @@ class Loop(Setup):
     def resume_suspended(self, state: SuspendedRun, text: str) -> Trajectory:
         """Go on with a suspended run, all its counts kept.
 
+        The loop should be made like the one that was suspended: model, tools, output and settings
+        are its own, and are not in the state. A tool that is gone is an unknown one to the model.
+
         Args:
             state: What `Trajectory.suspended` held.
             text: The answer that was waited for; the model reads it as the user's.
 
         Raises:
+            ConfigurationError: the run has called tools, and this loop has none.
             RunFailedError: only with `raise_on_failure`, when the run failed.
         """
+        check_suspended(self, state)
+        check_text("text", text)
 
         def parts(control: Control) -> Parts:
             return resumed_parts(
@@ -97,11 +104,10 @@ class Loop(Setup):
             RunFailedError: only with `raise_on_failure`, when the run failed.
         """
         events: queue.SimpleQueue[Event | Exception | None] = queue.SimpleQueue()
-        streaming = replace(
-            self,
-            config=self.config.model_copy(update={"stream": True}),
-            observers=(*self.observers, events.put),
-        )
+        given = {field.name: getattr(self, field.name) for field in fields(Setup)}
+        given["config"] = self.config.model_copy(update={"stream": True})
+        given["observers"] = (*self.observers, events.put)
+        streaming = Setup(**given)
 
         def work() -> None:
             try:
@@ -127,10 +133,12 @@ class Loop(Setup):
 
     def cancel(self, reason: str = "") -> None:
         """Start no further model call in the current run, or in the next if none is running."""
+        check_text("reason", reason)
         self._state.control.cancel(reason)
 
     def pause(self, reason: str = "") -> None:
         """Hold the next model call until `resume`."""
+        check_text("reason", reason)
         self._state.control.pause(reason)
 
     def resume(self) -> None:
@@ -139,6 +147,7 @@ class Loop(Setup):
 
     def inject(self, text: str) -> None:
         """Say something to the model with the next user turn, after the results of its calls."""
+        check_text("text", text)
         self._state.control.inject(text)
 
     def _start(
@@ -148,9 +157,10 @@ class Loop(Setup):
         system: str | None,
         run_id: str | None,
     ) -> Trajectory:
+        check_messages(messages)
+        check_text("system", system, optional=True)
+        check_text("run_id", run_id, optional=True)
         given = (user_text(messages),) if isinstance(messages, str) else tuple(messages)
-        if not given:
-            raise ConfigurationError("messages is empty: give the task, as text or as messages")
         transcript = Transcript(self._state.history or given)
         if self._state.history:
             transcript.extend(given)
@@ -160,7 +170,7 @@ class Loop(Setup):
                 setup,
                 transcript,
                 system,
-                query=given[-1].text if given else "",
+                query=given[-1].text,
                 run_id=run_id or uuid.uuid4().hex,
                 control=control,
                 hook_failures=self._state.hook_failures,

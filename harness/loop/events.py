@@ -65,7 +65,11 @@ class EventLog:
 
     def collect(self, what: str, error: Exception) -> None:
         """Note an error of the user's code that must not break the run."""
-        self.callback_errors.append(storable(f"{what}: {type(error).__name__}: {error}"))
+        self.note(f"{what}: {type(error).__name__}: {error}")
+
+    def note(self, what: str) -> None:
+        """Note what went wrong in the user's code."""
+        self.callback_errors.append(storable(what))
 
     def _completed(self, trajectory: Trajectory) -> Trajectory:
         told = {"events": tuple(self.events), "callback_errors": tuple(self.callback_errors)}

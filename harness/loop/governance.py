@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import get_args
 
 from harness.errors import ConfigurationError
 from harness.loop.command_line import refused_program
@@ -14,7 +15,7 @@ from harness.loop.paths import is_below
 from harness.protocols import Check
 from harness.schema.hosts import host_name, is_within
 from harness.schema.loop_config import Governance
-from harness.values import Effect, Judgement, PendingCall
+from harness.values import CallVerdict, Effect, Judgement, PendingCall
 
 ALLOWED = Judgement("allowed")
 
@@ -145,6 +146,8 @@ def _ask(check: Check, call: PendingCall) -> Judgement:
     if not isinstance(judgement, Judgement):
         found = type(judgement).__name__
         return Judgement("denied", f"a check failed (it gave a {found} and no Judgement)")
+    if judgement.verdict not in get_args(CallVerdict):
+        return Judgement("denied", f"a check failed (its verdict is {judgement.verdict!r})")
     return judgement
 
 
@@ -153,10 +156,10 @@ def _consequence(call: PendingCall) -> str | None:
     if call.effects is None:
         return f"{call.name} does not say what it does"
     for effect in call.effects:
-        if effect.kind == "write":
-            return f"{call.name} writes {effect.target}"
         if effect.kind == "command":
             return f"{call.name} runs a command"
+        if effect.kind not in ("read", "network"):
+            return f"{call.name} writes {effect.target}"
     return None
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from harness.loop.breaker import Breaker
 from harness.loop.budget import BudgetMeter
+from harness.loop.foreign import effects_of
 from harness.loop.governance import Governor
 from harness.loop.hooks import HookChain
 from harness.loop.written_json import read_json
@@ -94,7 +95,7 @@ class Guards:
         """The call as hooks, checks and approvers see it."""
         assert self.tools is not None
         name = call.call.name
-        effects = self.tools.effects(name, call.arguments)
+        effects = effects_of(self.tools, name, call.arguments)
         return PendingCall(call.call.id, name, call.arguments, effects)
 
     def _cap(self, call: CallInHand) -> Refusal | None:
@@ -153,7 +154,7 @@ class Guards:
             if judgement.verdict != "escalated":
                 return None
             return Refusal("denied", f"{judgement.reason}, and there is nobody to approve it")
-        if not approval.approved:
+        if approval.approved is not True:
             return Refusal("denied", approval.reason or "the call was not approved")
         call.verdict = "approved"
         if approval.arguments is None or approval.arguments is pending.arguments:

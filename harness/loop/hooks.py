@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from harness.loop.events import EventLog
+from harness.loop.given import is_list_of
 from harness.protocols import Hook
-from harness.schema.messages import Message, ModelTurn
+from harness.schema.messages import Message, ModelTurn, ToolSpec
 from harness.schema.record import storable
 from harness.schema.trajectory import Trajectory
 from harness.values import (
@@ -126,7 +127,7 @@ class HookChain:
             if answer is None:
                 continue
             approval = answer if isinstance(answer, Approval) else Approval(answer is True)
-            if not approval.approved:
+            if approval.approved is not True:
                 return approval
             if approval.arguments is not None:
                 call = replace(call, arguments=approval.arguments)
@@ -174,6 +175,7 @@ class HookChain:
 
     def _tell(self, hook: Hook, point: Point, error: str) -> None:
         self.events.emit("hook_failed", hook=hook.name, point=point, error=error)
+        self.events.note(f"hook {hook.name}.{point}: {error}")
 
 
 def _copied(call: PendingCall) -> PendingCall:
@@ -185,6 +187,11 @@ def _is(answer: object, kind: Any) -> bool:
     if kind is Conversation:
         return isinstance(answer, Sequence) and all(isinstance(item, Message) for item in answer)
     match answer:
+        case IterationPlan(append_user=text) if not isinstance(text, str):
+            return False
+        case IterationPlan() | ModelRequest():
+            lists = is_list_of(answer.messages, Message) and is_list_of(answer.tools, ToolSpec)
+            return lists and isinstance(answer.model, str) and isinstance(answer, kind)
         case SkipTool(result=text) | SkipModel(text=text) | ToolOutcome(content=text):
             return isinstance(answer, kind) and isinstance(text, str)
     return isinstance(answer, kind)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from harness.errors import ContextExceededError, InfrastructureError, ReplayMissError
 from harness.loop.endings import Ending
 from harness.loop.events import EventLog
+from harness.loop.foreign import as_turn
 from harness.loop.tracing import trace_model_call
 from harness.loop.usage import UsageMeter
 from harness.protocols import Provider, Redact
@@ -52,7 +53,8 @@ class ModelCaller:
             request = self._logged(request, tag)
         try:
             with trace_model_call(request, tag) as span:
-                turn = self.provider.complete(request, self._show if self.config.stream else None)
+                show = self._show if self.config.stream else None
+                turn = as_turn(self.provider.complete(request, show))
                 span.set_turn(turn)
         except Exception as error:  # noqa: BLE001 - a run has a result for every ending
             return self._failed(error)

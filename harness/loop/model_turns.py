@@ -24,15 +24,15 @@ class ModelTurns:
         self.next_tag: CallTag = "main"
         """What the next call is for."""
 
-    def plan(self) -> IterationPlan | None:
-        """What to run the iteration with, after any pause; None when it is cancelled instead."""
+    def plan(self) -> IterationPlan | Ending:
+        """What to run the iteration with, after any pause, or the ending instead."""
         control = self.parts.control
         reason = self.parts.hooks.pause_reason(self.parts.events.iteration)
         if reason is not None:
             control.pause(reason)
         self._wait_while_paused()
         if control.is_cancelled:
-            return None
+            return self.cancelled()
         self._deliver_injected()
         return self._prepared()
 
@@ -40,10 +40,12 @@ class ModelTurns:
         for text in self.parts.control.take_injected():
             self.parts.transcript.add_user(text)
 
-    def _prepared(self) -> IterationPlan:
+    def _prepared(self) -> IterationPlan | Ending:
         """The plan that hooks made of the iteration; what they append stays in the conversation."""
         transcript = self.parts.transcript
         whole, tools = transcript.messages, self.parts.offered()
+        if isinstance(tools, Ending):
+            return tools
         plan = self.parts.hooks.before_iteration(
             IterationPlan(self.parts.events.iteration, self.parts.setup.model, whole, tools)
         )
@@ -142,12 +144,11 @@ class ModelTurns:
         self._deliver_injected()
         if prompt is not None:
             self.parts.transcript.add_user(prompt)
-        plan = IterationPlan(
-            self.parts.events.iteration,
-            self.parts.setup.model,
-            self.parts.transcript.messages,
-            self.parts.offered(),
-        )
+        tools = self.parts.offered()
+        if isinstance(tools, Ending):
+            return tools if tools.reason in UNSCORED else None
+        model, messages = self.parts.setup.model, self.parts.transcript.messages
+        plan = IterationPlan(self.parts.events.iteration, model, messages, tools)
         request = self.parts.requests.request(plan, tool_choice="none")
         turn = self._aside(request, "wrap_up")
         if not isinstance(turn, ModelTurn):

@@ -9,7 +9,9 @@ from harness.loop.breaker import Breaker
 from harness.loop.budget import BudgetMeter
 from harness.loop.completion import TextCompletion
 from harness.loop.control import Control
+from harness.loop.endings import Ending
 from harness.loop.events import EventLog
+from harness.loop.foreign import specs_of
 from harness.loop.governance import Governor
 from harness.loop.guards import Guards
 from harness.loop.handed_in import HandedIn
@@ -50,10 +52,15 @@ class Parts:
     loop_detector: LoopDetector
     stop_conditions: StopConditions
 
-    def offered(self) -> tuple[ToolSpec, ...]:
-        """The tools of the next model call: helpers, then output, then submit."""
+    def offered(self) -> tuple[ToolSpec, ...] | Ending:
+        """The tools of the next model call: helpers, then output, then submit.
+
+        An ending when the tools fail to say what they are.
+        """
         setup = self.setup
-        helpers = setup.tools.specs() if setup.tools else ()
+        helpers = specs_of(setup.tools)
+        if isinstance(helpers, Ending):
+            return helpers
         active = [skill for skill in setup.skills if skill.name in setup.active_skills]
         return (*narrowed(helpers, active), *self.handed_in.specs())
 

@@ -110,8 +110,8 @@ class Run:
         self.executed_before = len(self.parts.answerer.executed)
         self.text = ""
         plan = self.model_turns.plan()
-        if plan is None:
-            return self.model_turns.cancelled()
+        if isinstance(plan, Ending):
+            return plan
         answer = self.model_turns.ask(plan)
         if isinstance(answer, SkipModel):
             return self._canned(answer)

@@ -12,6 +12,7 @@ from harness.loop.audit import AuditLog
 from harness.loop.control import Control
 from harness.loop.endings import Ending
 from harness.loop.events import EventLog
+from harness.loop.foreign import BreakOff, broke_off, invoke, is_sequential
 from harness.loop.guards import CallInHand, Guards, Refusal
 from harness.loop.handed_in import HandedIn
 from harness.loop.parallel import run_together
@@ -25,8 +26,6 @@ from harness.values import ToolInvocation, ToolOutcome
 
 TERMINAL_COMPLETE = "TERMINAL_COMPLETE"
 """Signal of a terminal tool that gives none of its own."""
-
-BreakOff = ReplayMissError | InfrastructureError
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class ToolCallAnswerer:
     def _runs_alone(self, call: ToolCall) -> bool:
         if self.tools is None or call.name not in self.guards.offered:
             return True
-        return self.handed_in.takes(call.name) or self.tools.is_sequential(call.name)
+        return self.handed_in.takes(call.name) or is_sequential(self.tools, call.name)
 
     def _left_out(self, calls: Sequence[ToolCall]) -> Collection[int]:
         """Positions of the calls that are not run because a sibling closes the run."""
@@ -188,7 +187,7 @@ class ToolCallAnswerer:
         invocation = self._invocation(in_hand)
         try:
             with trace_tool_call(invocation) as span:
-                outcome = self.tools.invoke(invocation)
+                outcome = invoke(self.tools, invocation)
                 span.set_outcome(outcome)
         except (ReplayMissError, InfrastructureError) as error:
             return Ran(in_hand, error)
@@ -255,9 +254,7 @@ class ToolCallAnswerer:
     def _broke_off(self, in_hand: CallInHand, error: BreakOff, turn: AnsweredTurn) -> None:
         call = in_hand.call
         self.events.emit("tool_failed", id=call.id, name=call.name, error=str(error))
-        missed = isinstance(error, ReplayMissError)
-        reason = TerminationReason.REPLAY_MISS if missed else TerminationReason.INFRASTRUCTURE_ERROR
-        turn.ending = turn.ending or Ending(reason, str(error))
+        turn.ending = turn.ending or broke_off(error)
         turn.put(in_hand.position, "Not run: the run broke off.", is_error=True)
 
     def _has_failed(self, outcome: ToolOutcome) -> bool:

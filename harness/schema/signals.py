@@ -18,7 +18,10 @@ class Signal(Record):
 
 
 class Suspend(Record):
-    """Break the run off so that it can be taken up again when an answer has come from outside."""
+    """Break the run off so that it can be taken up again when an answer has come from outside.
+
+    Of two in one turn the first counts.
+    """
 
     kind: Literal["suspend"] = "suspend"
     correlation_id: str

@@ -70,6 +70,7 @@ def test_a_schema_that_is_none_is_refused_with_the_tools_name() -> None:
 
 SEEN = [returns("look", "seen")]
 SKILL = Skill(name="careful", description="Take care.", instructions="Look twice.")
+BLIND = Skill(name="blind", description="", instructions="", allowed_tools=())
 
 
 def never() -> str:
@@ -116,6 +117,21 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"tools": SEEN, "stop_when": [{"tool_called": "nope"}]},
         ["loop.stop_when.tool_called: 'nope'", "add it to the tools (look)"],
+    ),
+    (
+        {"setup": {"stop_conditions": {"enough": lambda _: True}}},
+        ["stop_conditions: 'enough' would never be asked", "name it in loop.stop_when"],
+    ),
+    (
+        {"setup": {"skills": [SKILL, SKILL]}},
+        ["two skills are called 'careful'", "rename one of them"],
+    ),
+    (
+        {
+            "tools": SEEN,
+            "setup": {"terminal_tools": ["look"], "skills": [BLIND], "active_skills": ["blind"]},
+        },
+        ["terminal tool 'look' is hidden by the active skills", "`allowed_tools` of blind"],
     ),
     (
         {"budget": {"max_cost_usd": 1}},

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from harness.loop.foreign import as_turn
 from harness.protocols import OnDelta, Provider, TextProtocol
 from harness.schema.messages import (
     Block,
@@ -53,7 +54,7 @@ class TextProtocolProvider:
         )
         if not tools:
             return turn
-        turn = self._with_calls(turn, tools)
+        turn = self._with_calls(as_turn(turn), tools)
         if on_delta is not None:
             _show_calls(turn, on_delta)
         return turn

@@ -107,7 +107,10 @@ def holds_the_story(case: Case, ran: Ran) -> None:
     )
     raised = any(act == "raise" for _, act in case.acts)
     silent = {"observer", "recall"}.isdisjoint(case.setup)
-    assert not ran.trajectory.callback_errors or raised or not silent
+    errors = ran.trajectory.callback_errors
+    of_hooks = [error for error in errors if error.startswith("hook ")]
+    assert len(of_hooks) == len(of_kind(ran, "hook_failed"))
+    assert len(of_hooks) == len(errors) or raised or not silent
 
 
 def holds_the_sums(ran: Ran) -> None:

@@ -18,6 +18,7 @@ from harness.errors import (
 )
 from harness.loop.engine import Loop
 from harness.loop.text_protocols import PROTOCOLS
+from harness.protocols import StopTest
 from harness.providers.scripted import Scripted
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import (
@@ -291,7 +292,11 @@ class Stage:
             terminal_tools=(has["terminal"],) if "terminal" in has else (),
             terminal_check=TERMINAL_CHECKS[has["check"]] if "check" in has else None,
             on_iteration_limit=CALLBACKS[has["callback"]] if "callback" in has else None,
-            stop_conditions={"third": lambda so_far: so_far.iterations >= 3, "raises": fall_over},
+            stop_conditions={
+                name: test
+                for name, test in STOP_TESTS.items()
+                if name in case.settings.get("stop_when", ())
+            },
             hooks=hooks,
             checks=[make_check(name) for name in case.checks],
             skills=SKILLS if "skills" in has else (),
@@ -372,6 +377,12 @@ def preview(value: Json) -> str:
 
 def fall_over(_: object) -> bool:
     raise RuntimeError("fell over")
+
+
+STOP_TESTS: dict[str, StopTest] = {
+    "third": lambda so_far: so_far.iterations >= 3,
+    "raises": fall_over,
+}
 
 
 def fall_over_events(event: Event) -> None:
