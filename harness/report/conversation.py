@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.analysis import numbers
+from harness.loop.confirmation import GO_ON
+from harness.loop.run import TRUNCATED, WRAP_UP
+from harness.report.notes import NoteView, notes_of, tokens_text
 from harness.report.turn_numbers import ModelAnswer, answers_of
 from harness.schema.messages import Message, Text, ToolCall, ToolResult, VendorBlock
 from harness.schema.record import Json
 from harness.schema.trajectory import Trajectory
 
+OF_THE_LOOP = frozenset((GO_ON, TRUNCATED, WRAP_UP))
+"""What the loop says without an event of its own."""
 LONG_LINES = 24
 LONG_CHARACTERS = 2400
 """Longer texts scroll inside their own box."""
 
-Speech = Literal["instruction", "question", "reminder", "rejection", "loop", "assistant"]
+ResultKind = Literal["result", "error", "rejection", "denied", "not_run"]
+Speech = Literal["instruction", "question", "reminder", "rejection", "loop", "user", "assistant"]
 
 TITLES: dict[Speech, str] = {
     "instruction": "Instruction",
@@ -25,7 +31,15 @@ TITLES: dict[Speech, str] = {
     "reminder": "Reminder",
     "rejection": "Validation failed",
     "loop": "From the loop",
+    "user": "User",
     "assistant": "",
+}
+RESULT_TITLES: dict[ResultKind, str] = {
+    "result": "Result",
+    "error": "Error",
+    "rejection": "Rejected",
+    "denied": "Denied",
+    "not_run": "Not run",
 }
 
 
@@ -50,7 +64,7 @@ class ResultView:
     """What a tool call was answered with."""
 
     name: str
-    kind: Literal["result", "error", "rejection"]
+    kind: ResultKind
     title: str
     content: Passage
     type: Literal["result"] = "result"
@@ -87,18 +101,23 @@ class VendorView:
     type: Literal["vendor"] = "vendor"
 
 
+PartView = SpeechView | CallView | ResultView | VendorView | NoteView
+
+
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """One message of the transcript."""
+    """One message of the transcript; or, of the role `loop`, what the loop did between two."""
 
-    role: Literal["user", "assistant"]
+    role: Literal["user", "assistant", "loop"]
     number: int | None
     """Iteration; None where it is not a model's answer of this run, or cannot be told."""
     usage: str
     """Tokens of the model call; empty where there was none."""
-    parts: tuple[SpeechView | CallView | ResultView | VendorView, ...]
+    parts: tuple[PartView, ...]
     is_parting: bool
     """Whether here begins what differs from the baseline's conversation."""
+    purpose: str = ""
+    """What the model was asked for, where that was no iteration."""
 
 
 def conversation(trajectory: Trajectory, shared: int | None) -> tuple[TurnView, ...]:
@@ -124,43 +143,62 @@ def shared_messages(first: Trajectory, second: Trajectory) -> int:
     return count
 
 
+def result_kinds(trajectory: Trajectory) -> Counter[ResultKind]:
+    """How many tool results there are of each kind."""
+    said = _Wording(trajectory)
+    return Counter(
+        said.result(result).kind
+        for message in trajectory.messages
+        for result in message.tool_results
+    )
+
+
 def _turns(trajectory: Trajectory, shared: int | None) -> Iterator[TurnView]:
     answers = answers_of(trajectory)
-    results = {
-        result.call_id: result for message in trajectory.messages for result in message.tool_results
-    }
-    called = {call.id for message in trajectory.messages for call in message.tool_calls}
+    notes = notes_of(trajectory, answers)
+    messages = trajectory.messages
     said = _Wording(trajectory)
     parting = False
-    for index, message in enumerate(trajectory.messages):
+    for index, message in enumerate(messages):
+        yield from _noted(notes, index)
         parting = parting or (bool(shared) and index == shared)
-        parts = tuple(_parts(message, said, results, called, is_first=index == 0))
+        parts = tuple(_parts(messages, index, said))
         if not parts:
             continue
         answer = answers.get(index)
+        purpose = _purpose(answer, trajectory)
         yield TurnView(
             role=message.role,
-            number=answer.iteration if answer else None,
-            usage=_usage(answer),
+            number=answer.iteration if answer and not purpose else None,
+            usage=tokens_text(answer.usage) if answer else "",
             parts=parts,
             is_parting=parting,
+            purpose=purpose,
         )
         parting = False
+    yield from _noted(notes, len(messages))
 
 
-def _parts(
-    message: Message,
-    said: _Wording,
-    results: dict[str, ToolResult],
-    called: set[str],
-    *,
-    is_first: bool,
-) -> Iterator[SpeechView | CallView | ResultView | VendorView]:
+def _noted(notes: Mapping[int, tuple[NoteView, ...]], index: int) -> Iterator[TurnView]:
+    if index in notes:
+        yield TurnView("loop", None, "", notes[index], is_parting=False)
+
+
+def _purpose(answer: ModelAnswer | None, trajectory: Trajectory) -> str:
+    if answer is None or answer.tag != "wrap_up":
+        return ""
+    return "asked to wrap up" if trajectory.wrapped_up else "reply before it was suspended"
+
+
+def _parts(messages: Sequence[Message], index: int, said: _Wording) -> Iterator[PartView]:
+    message = messages[index]
+    results = _results_after(messages, index)
+    called = _called_before(messages, index)
     for block in message.content:
         match block:
             case Text(text=text):
                 if text:
-                    kind = _speech(message, text, said, is_first)
+                    kind = _speech(message, text, said, is_first=index == 0)
                     yield SpeechView(kind, TITLES[kind], passage(text))
             case ToolCall():
                 result = results.get(block.id)
@@ -176,7 +214,25 @@ def _parts(
                 yield VendorView(title, passage(pretty(data)))
 
 
-def _speech(message: Message, text: str, said: _Wording, is_first: bool) -> Speech:
+def _results_after(messages: Sequence[Message], index: int) -> dict[str, ToolResult]:
+    """Results up to the next turn with calls: models give the same id twice."""
+    found: dict[str, ToolResult] = {}
+    for message in messages[index + 1 :]:
+        if message.tool_calls:
+            break
+        found = {result.call_id: result for result in message.tool_results} | found
+    return found
+
+
+def _called_before(messages: Sequence[Message], index: int) -> set[str]:
+    """Ids of the calls that the results of a message answer."""
+    for message in reversed(messages[:index]):
+        if message.tool_calls:
+            return {call.id for call in message.tool_calls}
+    return set()
+
+
+def _speech(message: Message, text: str, said: _Wording, *, is_first: bool) -> Speech:
     if message.role == "assistant":
         return "assistant"
     return "instruction" if is_first else said.speech(text)
@@ -191,6 +247,13 @@ class _Wording:
         self.rejections = tuple(
             f"Validation failed: {why}" for why in trajectory.validation_failures
         )
+        self.denials: dict[str, set[str]] = {}
+        for event in trajectory.events:
+            if event.kind == "tool_denied":
+                texts = self.denials.setdefault(str(event.data.get("id")), set())
+                texts.add(f"Denied: {event.data.get('reason')}.")
+        self.failures = _said(trajectory, "tool_failed", "error")
+        """What tools that ran said themselves."""
 
     def speech(self, text: str) -> Speech:
         """What kind of user text this is."""
@@ -198,15 +261,25 @@ class _Wording:
             return "rejection"
         if text in self.questions:
             return "question"
-        return "reminder" if text in self.reminders else "loop"
+        if text in self.reminders:
+            return "reminder"
+        return "loop" if text in OF_THE_LOOP else "user"
 
     def result(self, result: ToolResult) -> ResultView:
         """A result, its kind told."""
+        kind = self._kind(result)
+        return ResultView(result.name, kind, RESULT_TITLES[kind], passage(result.content))
+
+    def _kind(self, result: ToolResult) -> ResultKind:
         if not result.is_error:
-            return ResultView(result.name, "result", "Result", passage(result.content))
+            return "result"
         if result.content.startswith(self.rejections):
-            return ResultView(result.name, "rejection", "Rejected", passage(result.content))
-        return ResultView(result.name, "error", "Error", passage(result.content))
+            return "rejection"
+        if result.content in self.denials.get(result.call_id, ()):
+            return "denied"
+        if result.content.startswith("Not run: ") and result.content not in self.failures:
+            return "not_run"
+        return "error"
 
 
 def _said(trajectory: Trajectory, kind: str, key: str) -> set[Json]:
@@ -251,18 +324,3 @@ def _is_json_scalar(text: str) -> bool:
         return not isinstance(json.loads(text), (dict, list))
     except (ValueError, RecursionError):
         return False
-
-
-def _usage(answer: ModelAnswer | None) -> str:
-    if answer is None:
-        return ""
-    if answer.usage is None:
-        return "usage not reported"
-    known: Sequence[tuple[str, int | None]] = (
-        ("in", answer.usage.input),
-        ("cache write", answer.usage.cache_write),
-        ("cache read", answer.usage.cache_read),
-        ("out", answer.usage.output),
-    )
-    parts = [f"{numbers.count(tokens)} {name}" for name, tokens in known if tokens is not None]
-    return f"tokens: {', '.join(parts)}" if parts else "usage not reported"

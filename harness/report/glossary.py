@@ -112,17 +112,27 @@ _STATISTICS: tuple[tuple[str, str, str], ...] = (
 )  # fmt: skip
 
 
+_OF_TASKS = {
+    *("trial", "variant", "baseline", "passed", "pass_rate", "cost_usd", "reward"),
+    *("record_mode", "cassette", "mixed"),
+}
+"""Words that a run of scenarios has no use for."""
+
+
 def glossary(
-    trials: Sequence[TrialRecord], *, compared: bool, used: Collection[str]
+    trials: Sequence[TrialRecord], *, compared: bool, scripted: bool, used: Collection[str]
 ) -> tuple[tuple[Term, ...], tuple[Term, ...], tuple[Term, ...]]:
     """Words of the run, words of the comparison, and the endings that occur.
 
     Args:
         trials: all trials of the page.
         compared: whether there is a comparison.
+        scripted: whether it is a run of scenarios.
         used: keys of words that only some pages use, of those that this one does.
     """
     rare = {"confirmed", "mixed", "reward", "scenario"} - set(used)
+    if scripted:
+        rare |= _OF_TASKS
     words = tuple(Term(*entry) for entry in _WORDS if entry[0] not in rare)
     statistics = tuple(Term(*entry) for entry in _STATISTICS) if compared else ()
     found = {trial.termination_reason for trial in trials}

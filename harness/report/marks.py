@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from harness.schema.loop_config import UNSCORED, TerminationReason
 from harness.schema.results import TrialRecord
+from harness.scorers.scenario import NAME as SCENARIO
 
 MarkKind = Literal["passed", "failed", "unjudged", "unscored", "missing"]
 
@@ -56,15 +57,23 @@ def ending_label(reason: TerminationReason) -> str:
 
 def kind_of(trial: TrialRecord) -> MarkKind:
     """How a trial went, for someone who looks for half a second."""
-    if trial.termination_reason in UNSCORED:
+    if trial.termination_reason in UNSCORED and SCENARIO not in trial.scores:
         return "unscored"
     return trial.outcome or "unjudged"
+
+
+def word_of(trial: TrialRecord) -> str:
+    """The same in a word: a scenario holds or does not."""
+    kind = kind_of(trial)
+    if SCENARIO in trial.scores and kind in ("passed", "failed"):
+        return "holds" if kind == "passed" else "does not hold"
+    return WORDS[kind]
 
 
 def mark(trial: TrialRecord, short: str = "") -> Mark:
     """The mark of a trial."""
     kind = kind_of(trial)
-    said = f"{WORDS[kind]}, ended {ending_label(trial.termination_reason)}"
+    said = f"{word_of(trial)}, ended {ending_label(trial.termination_reason)}"
     mixed = ", answered by several models" if trial.mixed else ""
     return Mark(
         kind=kind,

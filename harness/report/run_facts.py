@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC
 
 from harness.analysis import numbers
-from harness.report.marks import Mark, ending_label, mark
+from harness.report.marks import Mark, ending_label, kind_of, mark
+from harness.report.scenario_results import is_of_scenarios
 from harness.report.trial_page import Fact
-from harness.schema.loop_config import UNSCORED
 from harness.schema.record import Json
 from harness.schema.results import RunRecord, TrialRecord
 from harness.schema.suite import Variant
@@ -58,6 +58,8 @@ class VariantView:
 
 def run_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]:
     """The run in a few lines."""
+    if is_of_scenarios(run):
+        return _scenario_facts(run, trials)
     served, recorded = (
         sum(getattr(trial, name) for trial in trials) for name in ("served", "recorded")
     )
@@ -68,28 +70,47 @@ def run_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]
         f" {numbers.count(recorded)} live"
         + (f", {numbers.count(unanswered)} without an answer" if unanswered > 0 else "")
     )
-    is_scripted = bool(trials) and all(trial.cassette is None for trial in trials)
-    options = [*run.overrides, *([f"preset {run.preset}"] if run.preset else [])]
-    host = ", ".join(f"{name} {value}" for name, value in run.host.items())
-    found = [
-        Fact("Suite", f"{run.suite}, version {run.suite_version}"),
-        Fact("Run", run.run_id),
-        Fact("Started", run.created_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")),
+    return (
+        *_origin(run),
         Fact("Tasks", numbers.count(len(run.tasks))),
         Fact("Repeats", numbers.count(run.repeats), "repeat"),
         Fact("Trials", _of(len(trials), run.planned_trials), "trial"),
-        Fact(
-            "Model calls",
-            f"{numbers.count(calls)} in all, scripted" if is_scripted else answered,
-            "model_calls",
-        ),
-        Fact("Record mode", "" if is_scripted else RECORD_MODES[run.record_mode], "record_mode"),
-        Fact("Tools", "" if is_scripted else _tools(run)),
+        Fact("Model calls", answered, "model_calls"),
+        Fact("Record mode", RECORD_MODES[run.record_mode], "record_mode"),
+        Fact("Tools", _tools(run)),
+        *_circumstances(run),
+    )
+
+
+def _scenario_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]:
+    """Of a run of scenarios: no cassette and no model is in play."""
+    calls = sum(trial.model_calls for trial in trials)
+    repeats = (Fact("Repeats", numbers.count(run.repeats), "repeat"),) if run.repeats > 1 else ()
+    return (
+        *_origin(run),
+        Fact("Scenarios", numbers.count(len(run.tasks))),
+        *repeats,
+        Fact("Model calls", f"{numbers.count(calls)} in all, scripted", "model_calls"),
+        *_circumstances(run),
+    )
+
+
+def _origin(run: RunRecord) -> tuple[Fact, ...]:
+    return (
+        Fact("Suite", f"{run.suite}, version {run.suite_version}"),
+        Fact("Run", run.run_id),
+        Fact("Started", run.created_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")),
+    )
+
+
+def _circumstances(run: RunRecord) -> tuple[Fact, ...]:
+    options = [*run.overrides, *([f"preset {run.preset}"] if run.preset else [])]
+    found = (
         Fact("Overrides", ", ".join(options) or "none"),
         Fact("Git revision", run.git_revision or "unknown"),
         Fact("Versions", ", ".join(f"{name} {version}" for name, version in run.versions.items())),
-        Fact("Host", host),
-    ]
+        Fact("Host", ", ".join(f"{name} {value}" for name, value in run.host.items())),
+    )
     return tuple(fact for fact in found if fact.value)
 
 
@@ -101,17 +122,13 @@ def variant_views(run: RunRecord, baseline: str | None) -> tuple[VariantView, ..
 
 def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]:
     """Trials without a result, with mixed models or without verdict, and trials not run."""
-    unscored = [trial for trial in trials if trial.termination_reason in UNSCORED]
+    unscored = [trial for trial in trials if kind_of(trial) == "unscored"]
     endings = Counter(trial.termination_reason for trial in unscored)
     kinds = " and ".join(
         numbers.plural(count, ending_label(ending)) for ending, count in sorted(endings.items())
     )
     mixed = [trial for trial in trials if trial.mixed]
-    unjudged = [
-        trial
-        for trial in trials
-        if trial.outcome is None and trial.termination_reason not in UNSCORED
-    ]
+    unjudged = [trial for trial in trials if kind_of(trial) == "unjudged"]
     absent = run.planned_trials - len(trials)
     found = [
         _notice(

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from harness.analysis import numbers
-from harness.report.conversation import Passage, TurnView, passage, pretty
+from harness.report.conversation import (
+    Passage,
+    ResultKind,
+    TurnView,
+    passage,
+    pretty,
+    result_kinds,
+)
 from harness.report.marks import Mark, ending_label
+from harness.schema.record import Json
 from harness.schema.results import TrialRecord
 from harness.schema.trajectory import Trajectory
+from harness.scorers.scenario import NAME as SCENARIO
 
 SCORE_TERMS = frozenset(
     ("reward", "ending", "iterations", "attempts", "tool_calls", "tokens", "cost_usd", "validation")
@@ -64,14 +75,15 @@ class TrialPage:
     anchor: str
     trial_id: str
     task: str
-    variant: str
-    repeat: int
+    lead: str
     mark: Mark
     state: str
     """What the verifier says."""
     ending: str
     ending_key: str
     is_mixed: bool
+    differences: tuple[str, ...]
+    """What a scenario expects and did not get."""
     error: tuple[ErrorLine, ...]
     """The explanation, line by line; empty where the run ended by itself."""
     error_title: str
@@ -105,21 +117,30 @@ def facts(trial: TrialRecord, trajectory: Trajectory | None) -> tuple[Fact, ...]
     if usage.missing_calls:
         tokens += f" ({numbers.plural(usage.missing_calls, 'call')} reported none)"
     failed = trajectory.failed_calls if trajectory else 0
+    kinds: Mapping[ResultKind, int] = result_kinds(trajectory) if trajectory else {}
+    is_scenario = SCENARIO in trial.scores
     found = [
         Fact("Iterations", numbers.count(trial.iterations), "iterations"),
         Fact("Attempts", numbers.count(trial.attempts), "attempts"),
         Fact("Model calls", _model_calls(trial, failed), "model_calls"),
-        Fact("Tool calls", _tool_calls(trial), "tool_calls"),
+        Fact("Tool calls", _tool_calls(trial, kinds), "tool_calls"),
         Fact("Validation failures", numbers.count(trial.validation_failures), "validation"),
         Fact("Tokens", tokens or "not reported", "tokens"),
-        Fact("Cost", numbers.dollars(trial.cost_usd), "cost_usd"),
-        Fact("Duration", numbers.seconds(trial.duration_s), "duration"),
-        Fact("Answered by", ", ".join(trial.response_models) or numbers.ABSENT),
-        Fact("Cassette", trial.cassette or "none", "cassette"),
     ]
+    if refused := _not_executed(kinds):
+        found.insert(4, Fact("Calls not executed", refused))
+    if not is_scenario:
+        found.append(Fact("Cost", numbers.dollars(trial.cost_usd), "cost_usd"))
+    found.append(Fact("Duration", numbers.seconds(trial.duration_s), "duration"))
+    if not is_scenario:
+        found += [
+            Fact("Answered by", ", ".join(trial.response_models) or numbers.ABSENT),
+            Fact("Cassette", trial.cassette or "none", "cassette"),
+        ]
     if trial.confirmed is not None:
         said = "yes" if trial.confirmed else "no: accepted without a clear answer"
-        found.insert(5, Fact("Confirmed", said, "confirmed"))
+        at = [fact.label for fact in found].index("Tokens")
+        found.insert(at, Fact("Confirmed", said, "confirmed"))
     if trial.tool_differences:
         calls = numbers.plural(trial.tool_differences, "call")
         found.append(
@@ -129,13 +150,50 @@ def facts(trial: TrialRecord, trajectory: Trajectory | None) -> tuple[Fact, ...]
                 f"{trial.first_tool_difference}",
             )
         )
-    if trajectory is not None and trajectory.truncated:
+    return (*found, *(_ending_facts(trajectory) if trajectory else ()))
+
+
+def _ending_facts(trajectory: Trajectory) -> list[Fact]:
+    """How the run ended, where there is more to say than its ending."""
+    found = []
+    if trajectory.signal is not None:
+        found.append(Fact("Signal", _with_data(trajectory.signal, trajectory.signal_data)))
+    if trajectory.suspended is not None:
+        waiting = trajectory.suspended
+        found.append(Fact("Waits for", _with_data(waiting.correlation_id, waiting.data)))
+    last = trajectory.events[-1] if trajectory.events else None
+    if last is not None and last.data.get("phase") is not None:
+        phase = str(last.data["phase"]).replace("_", " ")
+        found.append(Fact("Cancelled during", phase))
+    if trajectory.wrapped_up:
+        found.append(Fact("Wrapped up", "yes: a last call without tools gave the final text"))
+    if trajectory.truncated:
         found.append(Fact("Truncated", "the final text was cut at its token limit"))
-    return tuple(found)
+    shown = {
+        f"hook {event.data.get('hook')}.{event.data.get('point')}: {event.data.get('error')}"
+        for event in trajectory.events
+        if event.kind == "hook_failed"
+    }
+    if errors := [error for error in trajectory.callback_errors if error not in shown]:
+        found.append(Fact("Callback errors", "; ".join(errors)))
+    return found
+
+
+def _with_data(name: str, data: Json) -> str:
+    return name if data is None else f"{name}, with {json.dumps(data, ensure_ascii=False)}"
+
+
+def difference_lines(trial: TrialRecord) -> tuple[str, ...]:
+    """What a scenario expects and did not get, without its name before each line."""
+    score = trial.scores.get(SCENARIO)
+    lines = score.explanation.splitlines() if score is not None else ()
+    return tuple(line.removeprefix(f"{trial.task}: ") for line in lines)
 
 
 def scores(trial: TrialRecord) -> tuple[ScoreView, ...]:
-    """Every score of the trial."""
+    """Every score of the trial; of a scenario none, since only its differences count."""
+    if SCENARIO in trial.scores:
+        return ()
     return tuple(
         ScoreView(
             label="cost" if name == "cost_usd" else name.replace("_", " "),
@@ -197,9 +255,18 @@ def _model_calls(trial: TrialRecord, failed: int) -> str:
     return f"{numbers.count(trial.model_calls)}{where}"
 
 
-def _tool_calls(trial: TrialRecord) -> str:
+def _tool_calls(trial: TrialRecord, kinds: Mapping[ResultKind, int]) -> str:
     used = f" ({', '.join(trial.tools_used)})" if trial.tools_used else ""
-    return f"{numbers.count(trial.tool_calls_made)}{used}"
+    failed = kinds.get("error", 0)
+    return f"{numbers.count(trial.tool_calls_made)}{used}" + (
+        f", {numbers.count(failed)} failed" if failed else ""
+    )
+
+
+def _not_executed(kinds: Mapping[ResultKind, int]) -> str:
+    """Calls that no tool was invoked for; they are no failures of the tool."""
+    told: tuple[tuple[ResultKind, str], ...] = (("denied", "denied"), ("not_run", "not run"))
+    return ", ".join(f"{numbers.count(n)} {word}" for kind, word in told if (n := kinds.get(kind)))
 
 
 def _diff_kind(line: str) -> DiffKind:

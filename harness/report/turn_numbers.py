@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.schema.messages import Usage
+from harness.schema.messages import Message, Usage
 from harness.schema.trajectory import Event, Trajectory
 
 _BUCKETS = ("input", "output", "cache_write", "cache_read")
@@ -18,47 +17,88 @@ class ModelAnswer:
 
     iteration: int
     usage: Usage | None
+    tag: str
+    event: int
+    """Place of its `model_response` among the events."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Response:
+    answer: ModelAnswer
+    calls: tuple[str, ...]
+    """Ids of the calls that the loop took from it."""
 
 
 def answers_of(trajectory: Trajectory) -> dict[int, ModelAnswer]:
     """Index of an assistant message -> the call that gave it, where that is certain.
 
-    A turn with calls is found by their ids. Text-only turns are told apart by their order alone,
-    and an empty answer leaves no message: so they are numbered only if none is missing.
+    A turn with calls is found by their ids, from the end, since a conversation may begin with
+    turns of before this run. Text-only turns are told apart by their order alone, and an empty
+    answer leaves no message: so those between two turns with calls are placed only if none of
+    them is missing.
     """
-    responses = [event for event in trajectory.events if event.kind == "model_response"]
-    calls = _calls_by_iteration(trajectory.events)
-    by_calls = {ids: event for event in responses if (ids := calls[event.iteration])}
+    responses = list(_responses(trajectory.events))
+    said = [i for i, message in enumerate(trajectory.messages) if message.role == "assistant"]
     found: dict[int, ModelAnswer] = {}
-    unplaced: list[int] = []
-    for index, message in enumerate(trajectory.messages):
-        if message.role != "assistant":
+    rest: list[_Response] = []
+    last = len(said)
+    for response in reversed(responses):
+        at = _place(trajectory.messages, said[:last], response.calls)
+        if at is None:
+            rest.insert(0, response)
             continue
-        event = by_calls.pop(tuple(call.id for call in message.tool_calls), None)
-        if event is None:
-            unplaced.append(index)
-        else:
-            found[index] = _answer(event)
-    rest = [event for event in responses if not calls[event.iteration]]
-    if len(rest) == len(unplaced):
-        found |= {index: _answer(event) for index, event in zip(unplaced, rest, strict=True)}
-    return found
+        found |= _in_order(said[at + 1 : last], rest)
+        found[said[at]] = response.answer
+        last, rest = at, []
+    before = said[:last]
+    if len(rest) < len(before) and not _skipped_calls(trajectory.events):
+        before = before[len(before) - len(rest) :]
+    return found | _in_order(before, rest)
 
 
-def _calls_by_iteration(events: Sequence[Event]) -> dict[int, tuple[str, ...]]:
-    calls: dict[int, tuple[str, ...]] = defaultdict(tuple)
-    for event in events:
-        identifier = event.data.get("id")
-        if event.kind == "tool_detected" and isinstance(identifier, str):
-            calls[event.iteration] += (identifier,)
-    return calls
-
-
-def _answer(event: Event) -> ModelAnswer:
+def answer_of(event: Event, place: int) -> ModelAnswer:
+    """What a `model_response` says of its call."""
     reported = event.data.get("usage")
-    if not isinstance(reported, dict):
-        return ModelAnswer(event.iteration, None)
-    counts = {
-        bucket: value for bucket in _BUCKETS if isinstance(value := reported.get(bucket), int)
-    }
-    return ModelAnswer(event.iteration, Usage(**counts))
+    usage = None
+    if isinstance(reported, dict):
+        counts = {b: value for b in _BUCKETS if isinstance(value := reported.get(b), int)}
+        usage = Usage(**counts)
+    return ModelAnswer(event.iteration, usage, str(event.data.get("tag", "main")), place)
+
+
+def _responses(events: Sequence[Event]) -> Iterator[_Response]:
+    """The answers that may be messages, with the calls that were detected right after each."""
+    answer: ModelAnswer | None = None
+    calls: tuple[str, ...] = ()
+    for place, event in enumerate(events):
+        if event.kind == "tool_detected":
+            calls += (str(event.data.get("id")),)
+        elif event.kind == "model_response":
+            if answer is not None:
+                yield _Response(answer, calls)
+            answer, calls = answer_of(event, place), ()
+            answer = None if answer.tag == "compaction" else answer
+    if answer is not None:
+        yield _Response(answer, calls)
+
+
+def _place(messages: Sequence[Message], said: Sequence[int], calls: tuple[str, ...]) -> int | None:
+    """Where among `said` the last turn with these calls stands."""
+    if not calls:
+        return None
+    for at in range(len(said) - 1, -1, -1):
+        if tuple(call.id for call in messages[said[at]].tool_calls) == calls:
+            return at
+    return None
+
+
+def _in_order(said: Sequence[int], responses: Sequence[_Response]) -> dict[int, ModelAnswer]:
+    if len(said) != len(responses):
+        return {}
+    return {index: one.answer for index, one in zip(said, responses, strict=True)}
+
+
+def _skipped_calls(events: Sequence[Event]) -> bool:
+    """Whether a hook may have answered in the model's place: such a turn is no model call's."""
+    started = {event.iteration for event in events if event.kind == "iteration_started"}
+    return bool(started - {event.iteration for event in events if event.kind == "model_request"})

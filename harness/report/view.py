@@ -12,9 +12,10 @@ from harness.report import trial_page
 from harness.report.comparisons import ComparisonView, comparison_views
 from harness.report.conversation import conversation, shared_messages
 from harness.report.glossary import Term, glossary
-from harness.report.marks import SYMBOLS, WORDS, Mark, anchor, ending_label, kind_of, mark
+from harness.report.marks import SYMBOLS, WORDS, Mark, anchor, ending_label, mark, word_of
 from harness.report.results_table import ResultsTable, results_table
 from harness.report.run_facts import Notice, VariantView, notices, run_facts, variant_views
+from harness.report.scenario_results import ScenarioResults, is_of_scenarios, scenario_results
 from harness.report.trial_page import Fact, SystemPrompt, TrialPage
 from harness.schema.results import RunRecord, TrialRecord
 from harness.schema.trajectory import Trajectory
@@ -35,6 +36,8 @@ class Report:
     variants: tuple[VariantView, ...]
     notices: tuple[Notice, ...]
     comparisons: tuple[ComparisonView, ...]
+    scenarios: ScenarioResults | None
+    """What stands in place of comparisons and table in a run of scenarios."""
     table: ResultsTable
     legend: tuple[tuple[str, str, str], ...]
     """Kind, symbol and meaning of each mark in the table."""
@@ -65,8 +68,12 @@ def build_report(
         if variant.name != base and any(trial.variant == variant.name for trial in ordered)
     ]
     compared = [compare_variants(ordered, base, name) for name in candidates] if base else []
+    scenarios = scenario_results(run, ordered) if is_of_scenarios(run) else None
     words, statistics, endings = glossary(
-        ordered, compared=bool(compared), used=_used_terms(ordered)
+        ordered,
+        compared=bool(compared),
+        scripted=scenarios is not None,
+        used=_used_terms(ordered),
     )
     trajectories = {trial.trial_id: load_trajectory(trial) for trial in ordered}
     systems = _systems(ordered, trajectories)
@@ -80,13 +87,14 @@ def build_report(
         variants=variant_views(run, base),
         notices=notices(run, ordered),
         comparisons=comparison_views(compared),
+        scenarios=scenarios,
         table=table,
         legend=tuple((kind, SYMBOLS[kind], WORDS[kind]) for kind in table.kinds),
         words=words,
         statistics=statistics,
         endings=endings,
         systems=tuple(systems.values()),
-        pages=_pages(ordered, trajectories, systems, base),
+        pages=_pages(run, ordered, trajectories, systems, base),
     )
 
 
@@ -149,6 +157,7 @@ def _systems(
 
 
 def _pages(
+    run: RunRecord,
     trials: Sequence[TrialRecord],
     trajectories: dict[str, Trajectory | None],
     systems: dict[str, SystemPrompt],
@@ -172,13 +181,13 @@ def _pages(
                 anchor=anchor(trial),
                 trial_id=trial.trial_id,
                 task=trial.task,
-                variant=trial.variant,
-                repeat=trial.repeat,
+                lead=_lead(run, trial),
                 mark=marks[index],
-                state=WORDS[kind_of(trial)],
+                state=word_of(trial),
                 ending=ending_label(trial.termination_reason),
                 ending_key=trial.termination_reason.value,
                 is_mixed=trial.mixed,
+                differences=trial_page.difference_lines(trial),
                 error=trial_page.error_lines(trial.error),
                 error_title=(
                     "What went wrong" if marks[index].kind == "unscored" else "Why it ended"
@@ -201,6 +210,15 @@ def _pages(
             )
         )
     return tuple(pages)
+
+
+def _lead(run: RunRecord, trial: TrialRecord) -> str:
+    """What stands under the task's name: variant and repeat; of a scenario its title."""
+    repeat = f"repeat {trial.repeat}"
+    if not is_of_scenarios(run):
+        return f"{trial.variant} · {repeat}"
+    parts = (run.titles.get(trial.task, ""), repeat if run.repeats > 1 else "")
+    return " · ".join(filter(None, parts))
 
 
 def _others(

@@ -63,6 +63,11 @@ def start_run(
         overrides=tuple(overrides),
         preset=preset,
         tasks={cell.task.name: cell.task.digest for cell in cells},
+        titles={
+            task.name: task.scenario.title
+            for task in (cell.task for cell in cells)
+            if task.scenario is not None and task.scenario.title
+        },
         variants=tuple(variant for variant in suite.variants if variant.name in used),
         repeats=1 + max(cell.repeat for cell in cells),
         planned_trials=len(planned),

@@ -104,6 +104,8 @@ class RunRecord(Record):
     """The `--preset` option, if given."""
     tasks: dict[str, str]
     """Task name -> digest."""
+    titles: dict[str, str] = Field(default_factory=dict)
+    """Scenario -> its title, where it has one."""
     variants: tuple[Variant, ...]
     repeats: int
     planned_trials: int

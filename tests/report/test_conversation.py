@@ -82,15 +82,15 @@ def test_a_call_that_reported_no_usage_says_so():
     assert turns[1].usage == "usage not reported"
 
 
-def test_a_text_turn_is_not_numbered_where_an_empty_answer_left_no_message():
+def test_a_text_turn_is_numbered_unless_an_empty_answer_beside_it_left_no_message():
     config = LoopConfig(text_only="nudge", nudge_max=3)
-    trajectory = run(turn(), look(1), turn("One."), look(2), turn("Two."), config=config)
+    trajectory = run(turn(), look(1), turn("One."), look(2), turn(), turn("Two."), config=config)
     numbers = {
         said.parts[0].content.text if isinstance(said.parts[0], SpeechView) else "call": said.number
         for said in conversation(trajectory, None)
         if said.role == "assistant"
     }
-    assert numbers == {"call": 4, "One.": None, "Two.": None}
+    assert numbers == {"call": 4, "One.": 3, "Two.": None}
 
 
 def test_questions_reminders_and_other_words_of_the_loop_are_told_apart():

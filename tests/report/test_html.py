@@ -20,6 +20,7 @@ TAGS = {
     *("html", "head", "meta", "title", "style", "body", "div", "main", "header", "footer"),
     *("section", "article", "nav", "h1", "h2", "h3", "p", "a", "b", "strong", "code", "pre"),
     *("span", "br", "ul", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tfoot"),
+    *("details", "summary"),
     *("tr", "th", "td", "figure", "figcaption", "svg", "line", "circle", "path"),
 }
 LOADING = {"src", "srcset", "data", "poster", "background", "action", "formaction", "ping"}

@@ -1,0 +1,126 @@
+"""What the loop did besides the conversation: each a note at its place between the turns."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.analysis import numbers
+from harness.report.turn_numbers import ModelAnswer, answer_of
+from harness.schema.messages import Usage
+from harness.schema.trajectory import Event, Trajectory
+
+NoteKind = Literal["model", "plain", "warning"]
+
+PURPOSES = {
+    "compaction": "Compaction",
+    "wrap_up": "Last call",
+    "confirm": "Model call (confirm)",
+    "nudge": "Model call (nudge)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NoteView:
+    """Something the loop did or that happened to it."""
+
+    kind: NoteKind
+    title: str
+    text: str = ""
+    number: int | None = None
+    """Iteration."""
+    usage: str = ""
+    """Tokens of the model call, if it is one."""
+    type: Literal["note"] = "note"
+
+
+def notes_of(
+    trajectory: Trajectory, answers: Mapping[int, ModelAnswer]
+) -> dict[int, tuple[NoteView, ...]]:
+    """Index of a message -> the notes that stand before it; one past the last: at the end.
+
+    Args:
+        trajectory: what happened.
+        answers: which model call gave which message. A call that gave none is a note itself.
+    """
+    places = {answer.event: index for index, answer in answers.items()}
+    end = len(trajectory.messages)
+    found: dict[int, list[NoteView]] = defaultdict(list)
+    following = end
+    for place in range(len(trajectory.events) - 1, -1, -1):
+        if place in places:
+            following = places[place]
+            continue
+        event = trajectory.events[place]
+        note = _note(event, place, trajectory)
+        if note is not None:
+            found[following].insert(0, note)
+    earlier = _earlier_calls(trajectory)
+    if earlier is not None:
+        found[0].insert(0, earlier)
+    return {index: tuple(notes) for index, notes in found.items()}
+
+
+def tokens_text(usage: Usage | None) -> str:
+    """What one model call took."""
+    if usage is None:
+        return "usage not reported"
+    known: Sequence[tuple[str, int | None]] = (
+        ("in", usage.input),
+        ("cache write", usage.cache_write),
+        ("cache read", usage.cache_read),
+        ("out", usage.output),
+    )
+    parts = [f"{numbers.count(tokens)} {name}" for name, tokens in known if tokens is not None]
+    return f"tokens: {', '.join(parts)}" if parts else "usage not reported"
+
+
+def _note(event: Event, place: int, trajectory: Trajectory) -> NoteView | None:
+    data = {name: str(value) for name, value in event.data.items() if value is not None}
+    match event.kind:
+        case "model_response":
+            return _model_call(answer_of(event, place))
+        case "model_error":
+            # The one that ended the run is told above the conversation.
+            if event.data.get("error") == trajectory.error:
+                return None
+            title, number = "Model call failed", event.iteration or None
+            return NoteView("warning", title, data.get("error", ""), number)
+        case "window_applied":
+            title = f"Sent {data.get('sent')} of {data.get('of')} messages"
+            return NoteView("plain", title, number=event.iteration or None)
+        case "limit_warning":
+            made, soft = data.get("iterations"), data.get("soft_limit")
+            text = f"After iteration {made}; soft_limit is {soft}."
+            return NoteView("warning", "Soft limit reached", text)
+        case "paused":
+            return NoteView("plain", "Paused", data.get("reason", ""))
+        case "resumed":
+            return NoteView("plain", "Resumed")
+        case "hook_failed":
+            where = f"{data.get('hook')}, {data.get('point')}"
+            return NoteView("warning", "Hook failed", f"{where}: {data.get('error', '')}")
+        case _:
+            return None
+
+
+def _model_call(answer: ModelAnswer) -> NoteView:
+    text = "It gave no message, or which one cannot be told."
+    if answer.tag == "compaction":
+        text = "The model was asked to sum up the older turns."
+    title = PURPOSES.get(answer.tag, "Model call")
+    return NoteView("model", title, text, answer.iteration or None, tokens_text(answer.usage))
+
+
+def _earlier_calls(trajectory: Trajectory) -> NoteView | None:
+    """Of a run that was taken up again: its sums hold calls whose events are another run's."""
+    begun = sum(event.kind == "model_request" for event in trajectory.events)
+    earlier = trajectory.model_calls - begun
+    if not begun or earlier <= 0:
+        return None
+    calls = numbers.plural(earlier, "model call")
+    return NoteView(
+        "plain", "Taken up again", f"{calls} made before are in the sums and not shown one by one."
+    )
