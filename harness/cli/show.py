@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -12,33 +12,48 @@ from harness.cli.options import make_command
 from harness.cli.run_folder import find_run
 from harness.cli.terminal import Terminal
 from harness.errors import BadInputError
-from harness.report.conversation import CallView, ResultView, SpeechView, VendorView, conversation
-from harness.report.trial_page import facts, handed_in, scores
+from harness.report.conversation import (
+    CallView,
+    PartView,
+    ResultView,
+    SpeechView,
+    TurnView,
+    VendorView,
+    conversation,
+)
+from harness.report.marks import word_of
+from harness.report.notes import NoteView
+from harness.report.trial_page import difference_lines, facts, handed_in, scores
 from harness.runner.log import RunLog
 from harness.schema.results import TrialRecord
 from harness.schema.trajectory import Trajectory
 
 _INDENT = "    "
-_SCORES = ("reward", "scenario", "validation")
+_SCORES = ("reward", "validation")
 """The others repeat what the facts say."""
 
 
 @make_command("show", example="harness show last contact-card/baseline/0")
 @click.argument("run")
-@click.argument("trial")
-def command(terminal: Terminal, run: str, trial: str) -> int:
+@click.argument("trial", required=False)
+def command(terminal: Terminal, run: str, trial: str | None) -> int:
     """Print one trial as a readable transcript.
 
     RUN is a run's folder, its id under reports/, or `last`. TRIAL is task/variant/repeat.
     """
     log = find_run(run)
+    if trial is None:
+        trials = sorted(log.trials(), key=lambda one: one.outcome == "passed")
+        names = [one.trial_id for one in trials]
+        hint = f"there is {_few(names)}" if names else "the run holds no trial"
+        raise BadInputError(f"which trial of {log.folder}? give task/variant/repeat; {hint}")
     record = find_trial(log, trial)
     trajectory = log.trajectory(record)
     data = {
         "trial": record.model_dump(mode="json"),
         "trajectory": trajectory.model_dump(mode="json") if trajectory else None,
     }
-    terminal.result(data, _lines(record, trajectory))
+    terminal.result(data, _lines(record, trajectory, log.run().titles.get(record.task, "")))
     return FINE
 
 
@@ -53,14 +68,22 @@ def find_trial(log: RunLog, wanted: str) -> TrialRecord:
         return trials[wanted]
     close = [name for name in trials if wanted in name]
     close = close or difflib.get_close_matches(wanted, trials, n=5, cutoff=0.5) or list(trials)
-    shown = ", ".join(close[:5]) + (", ..." if len(close) > 5 else "")
-    hint = f"there is {shown}" if shown else "it holds no trial"
+    hint = f"there is {_few(close)}" if close else "it holds no trial"
     raise BadInputError(f"{log.folder} has no trial {wanted!r} (task/variant/repeat); {hint}")
 
 
-def _lines(trial: TrialRecord, trajectory: Trajectory | None) -> Iterator[str]:
-    outcome = f", {trial.outcome}" if trial.outcome else ""
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+
+
+def _lines(trial: TrialRecord, trajectory: Trajectory | None, title: str) -> Iterator[str]:
+    outcome = f", {word_of(trial)}" if trial.outcome else ""
     yield f"{trial.trial_id}: {trial.termination_reason}{outcome}"
+    if title:
+        yield f"  {title}"
+    differences = difference_lines(trial)
+    if differences:
+        yield from ("", *(f"  {line}" for line in differences), "")
     for fact in facts(trial, trajectory):
         yield f"  {fact.label}: {fact.value}"
     for score in scores(trial):
@@ -87,19 +110,35 @@ def _conversation(trajectory: Trajectory) -> Iterator[str]:
         yield from _passage("System", trajectory.system)
     for turn in conversation(trajectory, None):
         for part in turn.parts:
-            match part:
-                case SpeechView():
-                    number = f" {turn.number}" if turn.number else ""
-                    yield from _passage(part.title or f"Answer{number}", part.content.text)
-                case CallView():
-                    yield from _call(part)
-                case ResultView():
-                    yield from _result(part)
-                case VendorView():
-                    yield from _passage(part.title, part.content.text)
+            yield from _part(turn, part)
     output = handed_in(trajectory)
     if output is not None:
         yield from _passage("Handed in", output.text)
+
+
+def _part(turn: TurnView, part: PartView) -> Iterator[str]:
+    match part:
+        case SpeechView():
+            number = f" {turn.number}" if turn.number else ""
+            purpose = f" ({turn.purpose}; {turn.usage})" if turn.purpose else ""
+            yield from _passage(part.title or f"Answer{number}{purpose}", part.content.text)
+        case CallView():
+            yield from _call(part)
+        case ResultView():
+            yield from _result(part)
+        case VendorView():
+            yield from _passage(part.title, part.content.text)
+        case NoteView():
+            yield from _note(part)
+
+
+def _note(note: NoteView) -> Iterator[str]:
+    number = f", iteration {note.number}" if note.number else ""
+    usage = f" ({note.usage})" if note.usage else ""
+    yield ""
+    yield f"·· {note.title}{number}{usage}"
+    if note.text:
+        yield from _indented(note.text)
 
 
 def _call(call: CallView) -> Iterator[str]:
@@ -119,7 +158,8 @@ def _call(call: CallView) -> Iterator[str]:
 
 
 def _result(result: ResultView) -> Iterator[str]:
-    yield f"── {result.title} of {result.name}"
+    is_refused = result.kind in ("denied", "not_run")
+    yield f"── {result.title}{':' if is_refused else ' of'} {result.name}"
     yield from _indented(result.content.text)
 
 

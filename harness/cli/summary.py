@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from pydantic import Field
 
 from harness.analysis import numbers
 from harness.analysis.exact import UnscoredTrial, unscored_trial
 from harness.cli.terminal import table
 from harness.report.results_table import full_tokens
+from harness.report.scenario_results import holding_line
 from harness.runner.log import RunLog
 from harness.schema.loop_config import UNSCORED, TerminationReason
 from harness.schema.record import Record
-from harness.schema.results import TrialRecord
+from harness.schema.results import RunRecord, TrialRecord
 from harness.scorers.scenario import NAME as SCENARIO
 
 
@@ -47,6 +50,8 @@ class ScenarioSummary(Record):
     holding: int
     differences: tuple[str, ...]
     """`id: field: expected X, got Y`."""
+    titles: dict[str, str] = Field(default_factory=dict)
+    """Of the scenarios that do not hold and have one."""
 
 
 class ToolDifferences(Record):
@@ -101,11 +106,11 @@ def summarise(log: RunLog, report: str) -> RunSummary:
             for trial in trials
             if trial.tool_differences
         ),
-        scenarios=_scenarios(trials),
+        scenarios=_scenarios(run, trials),
     )
 
 
-def _scenarios(trials: Sequence[TrialRecord]) -> ScenarioSummary | None:
+def _scenarios(run: RunRecord, trials: Sequence[TrialRecord]) -> ScenarioSummary | None:
     played = [trial for trial in trials if SCENARIO in trial.scores]
     if not played:
         return None
@@ -117,6 +122,7 @@ def _scenarios(trials: Sequence[TrialRecord]) -> ScenarioSummary | None:
         holding=len(names - {trial.task for trial in failed}),
         # Once, however often it was repeated.
         differences=tuple(dict.fromkeys(lines)),
+        titles={trial.task: run.titles[trial.task] for trial in failed if trial.task in run.titles},
     )
 
 
@@ -166,8 +172,7 @@ def summary_lines(summary: RunSummary) -> list[str]:
     """
     if summary.scenarios is not None:
         found = summary.scenarios
-        holding = f"{found.holding} of {numbers.plural(found.scenarios, 'scenario')} hold"
-        return [*found.differences, f"{holding}." if found.scenarios > 1 else f"{holding}s."]
+        return [*_differing(found), f"{holding_line(found.holding, found.scenarios)}."]
     variants = [group.variant for group in summary.totals]
     rows = [["passed, of trials judged", *variants]]
     rows += [[task.task, *_across(variants, task.variants, _passed)] for task in summary.tasks]
@@ -189,6 +194,14 @@ def summary_lines(summary: RunSummary) -> list[str]:
     lines = table([*rows, *totals], right=range(1, len(variants) + 1))
     lines.insert(2 + len(summary.tasks), lines[1])
     return lines
+
+
+def _differing(found: ScenarioSummary) -> Iterator[str]:
+    """Each difference, with the scenario's title after its id."""
+    for line in found.differences:
+        name, _, rest = line.partition(": ")
+        title = found.titles.get(name)
+        yield f"{name} ({title}): {rest}" if title else line
 
 
 def _tasks_of(summary: RunSummary, variant: str) -> set[str]:
