@@ -9,29 +9,18 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
 from harness.agents import Agent
 from harness.loop.callbacks import Callbacks
 from harness.loop.setup import Setup
 from harness.providers.catalog import VENDORS
 from harness.schema.loop_config import LoopConfig
-from harness.schema.scenario import (
-    Scenario,
-    ScenarioCancel,
-    ScenarioGovernance,
-    ScenarioOutput,
-    ScenarioTool,
-    ScriptedTurn,
-)
-from harness.schema.scenario_expected import Expected, RequestExpected
-from harness.schema.scenario_hook import ScenarioHook
 from harness.schema.suite import ModelConfig
 from tests.docs.pages import PAGES, ROOT, blocks, code, prose
 from tests.docs.test_loop_page import settings
 
-AGENTS, MIGRATION, PROVIDERS, SCENARIOS = (
-    ROOT / "docs" / f"{name}.md" for name in ("agents", "migration", "providers", "scenarios")
+AGENTS, MIGRATION, PROVIDERS = (
+    ROOT / "docs" / f"{name}.md" for name in ("agents", "migration", "providers")
 )
 
 
@@ -48,26 +37,6 @@ def test_every_argument_of_an_agent_is_there() -> None:
 def test_every_provider_and_every_setting_of_a_model_is_there() -> None:
     assert {*VENDORS, *ModelConfig.model_fields} - words(PROVIDERS) == set()
     assert {vendor.key_variable for vendor in VENDORS.values()} - words(PROVIDERS) == set()
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        Scenario,
-        ScenarioOutput,
-        ScenarioTool,
-        ScenarioGovernance,
-        ScenarioCancel,
-        ScenarioHook,
-        ScriptedTurn,
-        Expected,
-        RequestExpected,
-    ],
-)
-def test_every_key_of_a_scenario_is_there(model: type[BaseModel]) -> None:
-    shown = words(SCENARIOS) | {w for b in blocks(SCENARIOS) for w in re.findall(r"\w+", b.text)}
-    keys = {field.alias or name for name, field in model.model_fields.items()}
-    assert keys - shown == set()
 
 
 def test_every_callback_is_there() -> None:
