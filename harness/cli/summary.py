@@ -197,10 +197,11 @@ def summary_lines(summary: RunSummary) -> list[str]:
 
 
 def _differing(found: ScenarioSummary) -> Iterator[str]:
-    """Each difference, with the scenario's title after its id."""
+    """Each difference; the first of a scenario with its title after the id."""
+    titles = dict(found.titles)
     for line in found.differences:
         name, _, rest = line.partition(": ")
-        title = found.titles.get(name)
+        title = titles.pop(name, "")
         yield f"{name} ({title}): {rest}" if title else line
 
 

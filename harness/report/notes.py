@@ -21,6 +21,9 @@ PURPOSES = {
     "nudge": "Model call (nudge)",
 }
 
+EMPTY = "The answer was empty."
+UNTOLD = "The answer was empty, or which message it is cannot be told."
+
 
 @dataclass(frozen=True, slots=True)
 class NoteView:
@@ -47,6 +50,8 @@ def notes_of(
     """
     places = {answer.event: index for index, answer in answers.items()}
     end = len(trajectory.messages)
+    said = sum(message.role == "assistant" for message in trajectory.messages)
+    gave = EMPTY if said == len(answers) else UNTOLD
     found: dict[int, list[NoteView]] = defaultdict(list)
     following = end
     for place in range(len(trajectory.events) - 1, -1, -1):
@@ -54,7 +59,7 @@ def notes_of(
             following = places[place]
             continue
         event = trajectory.events[place]
-        note = _note(event, place, trajectory)
+        note = _note(event, place, trajectory, gave)
         if note is not None:
             found[following].insert(0, note)
     earlier = _earlier_calls(trajectory)
@@ -77,11 +82,11 @@ def tokens_text(usage: Usage | None) -> str:
     return f"tokens: {', '.join(parts)}" if parts else "usage not reported"
 
 
-def _note(event: Event, place: int, trajectory: Trajectory) -> NoteView | None:
+def _note(event: Event, place: int, trajectory: Trajectory, gave: str) -> NoteView | None:
     data = {name: str(value) for name, value in event.data.items() if value is not None}
     match event.kind:
         case "model_response":
-            return _model_call(answer_of(event, place))
+            return _model_call(answer_of(event, place), gave)
         case "model_error":
             # The one that ended the run is told above the conversation.
             if event.data.get("error") == trajectory.error:
@@ -106,10 +111,9 @@ def _note(event: Event, place: int, trajectory: Trajectory) -> NoteView | None:
             return None
 
 
-def _model_call(answer: ModelAnswer) -> NoteView:
-    text = "It gave no message, or which one cannot be told."
-    if answer.tag == "compaction":
-        text = "The model was asked to sum up the older turns."
+def _model_call(answer: ModelAnswer, gave: str) -> NoteView:
+    is_compaction = answer.tag == "compaction"
+    text = "The model was asked to sum up the older turns." if is_compaction else gave
     title = PURPOSES.get(answer.tag, "Model call")
     return NoteView("model", title, text, answer.iteration or None, tokens_text(answer.usage))
 
@@ -118,7 +122,7 @@ def _earlier_calls(trajectory: Trajectory) -> NoteView | None:
     """Of a run that was taken up again: its sums hold calls whose events are another run's."""
     begun = sum(event.kind == "model_request" for event in trajectory.events)
     earlier = trajectory.model_calls - begun
-    if not begun or earlier <= 0:
+    if not trajectory.events or earlier <= 0:
         return None
     calls = numbers.plural(earlier, "model call")
     return NoteView(

@@ -32,14 +32,16 @@ class _Response:
 def answers_of(trajectory: Trajectory) -> dict[int, ModelAnswer]:
     """Index of an assistant message -> the call that gave it, where that is certain.
 
-    A turn with calls is found by their ids, from the end, since a conversation may begin with
-    turns of before this run. Text-only turns are told apart by their order alone, and an empty
-    answer leaves no message: so those between two turns with calls are placed only if none of
-    them is missing.
+    As many answers as messages are paired in order. Else a turn with calls is found by their ids,
+    from the end, since a conversation may begin with turns of before this run. Text-only turns
+    are told apart by their order alone, and an empty answer leaves no message: so those between
+    two turns with calls are placed only if none of them is missing.
     """
     responses = list(_responses(trajectory.events))
     said = [i for i, message in enumerate(trajectory.messages) if message.role == "assistant"]
-    found: dict[int, ModelAnswer] = {}
+    found = _all_in_order(trajectory.messages, said, responses)
+    if found:
+        return found
     rest: list[_Response] = []
     last = len(said)
     for response in reversed(responses):
@@ -87,9 +89,22 @@ def _place(messages: Sequence[Message], said: Sequence[int], calls: tuple[str, .
     if not calls:
         return None
     for at in range(len(said) - 1, -1, -1):
-        if tuple(call.id for call in messages[said[at]].tool_calls) == calls:
+        if _calls(messages[said[at]]) == calls:
             return at
     return None
+
+
+def _all_in_order(
+    messages: Sequence[Message], said: Sequence[int], responses: Sequence[_Response]
+) -> dict[int, ModelAnswer]:
+    """Each message with the answer of its place; none where calls or counts do not agree."""
+    pairs = zip(said, responses, strict=False)
+    agree = all(not one.calls or _calls(messages[index]) == one.calls for index, one in pairs)
+    return _in_order(said, responses) if agree else {}
+
+
+def _calls(message: Message) -> tuple[str, ...]:
+    return tuple(call.id for call in message.tool_calls)
 
 
 def _in_order(said: Sequence[int], responses: Sequence[_Response]) -> dict[int, ModelAnswer]:

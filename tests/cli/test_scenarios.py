@@ -41,6 +41,13 @@ def test_a_run_that_differs_exits_with_1_and_names_what(folder: Path, harness: H
     ]
 
 
+def test_the_title_of_a_scenario_is_said_once(folder: Path, harness: Harness):
+    done = harness("run", "small", "--task", "B1", "--set", "loop.max_iterations=0")
+    lines = [line for line in done.out.splitlines() if line.startswith("B1")]
+    assert len(lines) > 1
+    assert ["(goes on)" in line for line in lines] == [True, *[False] * (len(lines) - 1)]
+
+
 def test_one_file_can_be_run(folder: Path, harness: Harness):
     done = harness("run", "suites/small/b.yaml", "--json")
     assert done.code == 1

@@ -168,6 +168,19 @@ def test_a_conversation_may_begin_with_answers_of_before():
     assert spoken == ["instruction", "assistant", "user", "assistant"]
 
 
+def test_an_empty_answer_is_told_with_its_tokens():
+    turns = (turn(usage=USAGE), look(1), said("Done."))
+    trajectory = made(*turns, config=LoopConfig(empty_retries=1)).run("Do it.")
+    assert told(trajectory)[1] == "Model call: The answer was empty."
+
+
+def test_a_turn_that_repeats_its_ids_and_is_stopped_keeps_its_place():
+    turns = conversation(
+        made(look(1), look(1), config=LoopConfig(loop_detection=2)).run("Go."), None
+    )
+    assert [one.number for one in turns] == [None, 1, 2]
+
+
 def test_a_signal_is_named_with_its_data():
     done = ToolOutcome("saved", asks=Signal(name="saved", data={"lines": 3}))
     trajectory = made(look(1), outcome=done).run("Do it.")
