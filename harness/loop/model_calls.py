@@ -33,8 +33,19 @@ class ModelCaller:
         *,
         events: EventLog,
         redact: Redact,
+        vendor: str | None = None,
     ) -> None:
+        """Begin to count.
+
+        Args:
+            provider: Answers.
+            config: Of the run.
+            events: Told of every call.
+            redact: What the debug log is written through.
+            vendor: Named in spans.
+        """
         self.provider = provider
+        self.vendor = vendor
         self.config = config
         self.events = events
         self.redact = redact
@@ -52,7 +63,7 @@ class ModelCaller:
         if self.config.debug_llm:
             request = self._logged(request, tag)
         try:
-            with trace_model_call(request, tag) as span:
+            with trace_model_call(request, tag, self.vendor) as span:
                 show = self._show if self.config.stream else None
                 turn = as_turn(self.provider.complete(request, show))
                 span.set_turn(turn)

@@ -152,7 +152,13 @@ def _wired(
         requests=Requests(
             config, ModelOptions(setup.model, system, setup.temperature), transcript, events
         ),
-        model=ModelCaller(provider, config, events=events, redact=setup.redact),
+        model=ModelCaller(
+            provider,
+            config,
+            events=events,
+            redact=setup.redact,
+            vendor=getattr(setup.provider, "vendor", None),
+        ),
         handed_in=handed_in,
         answerer=ToolCallAnswerer(
             config=config,

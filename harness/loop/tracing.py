@@ -87,7 +87,9 @@ def trace_iteration(number: int) -> Iterator[None]:
 
 
 @contextmanager
-def trace_model_call(request: ModelRequest, tag: CallTag) -> Iterator[ModelCallSpan]:
+def trace_model_call(
+    request: ModelRequest, tag: CallTag, vendor: str | None = None
+) -> Iterator[ModelCallSpan]:
     """The span of one model call, of whatever kind."""
     attributes: dict[str, AttributeValue] = {
         "gen_ai.operation.name": "chat",
@@ -95,6 +97,8 @@ def trace_model_call(request: ModelRequest, tag: CallTag) -> Iterator[ModelCallS
         "gen_ai.request.max_tokens": request.max_output_tokens,
         "harness.call_tag": tag,
     }
+    if vendor is not None:
+        attributes["gen_ai.provider.name"] = vendor
     if request.temperature is not None:
         attributes["gen_ai.request.temperature"] = request.temperature
     with _open(f"chat {request.model}", SpanKind.CLIENT, attributes) as span:

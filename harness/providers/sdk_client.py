@@ -29,6 +29,12 @@ class SdkClient:
     failure: Callable[[Exception], HarnessError]
     """What such an error means."""
 
+    @property
+    def vendor(self) -> str:
+        """Whose format it speaks, as OpenTelemetry's GenAI conventions call it."""
+        vendor = self.dialect.name.partition("-")[0]
+        return "gcp.gemini" if vendor == "google" else vendor
+
     def complete(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelTurn:
         """Answer one request, streamed if somebody wants to see the pieces.
 

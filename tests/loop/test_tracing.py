@@ -11,9 +11,10 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from harness.errors import RateLimitedError
+from harness.loop.engine import Loop
 from harness.loop.tracing import trace_iteration, trace_model_call, trace_run, trace_tool_call
-from harness.providers.scripted import turn
-from harness.schema.loop_config import TerminationReason
+from harness.providers.scripted import Scripted, turn
+from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.messages import Message, ModelTurn, StopReason, Text, Usage
 from harness.schema.trajectory import Trajectory, UsageTotal
 from harness.values import ModelRequest, ToolInvocation, ToolOutcome
@@ -183,3 +184,13 @@ def test_the_engine_opens_the_spans_of_a_run(spans: Spans):
     ]
     assert spans.attributes("execute_tool bad")["error.type"] == "raised"
     assert spans.attributes("invoke_agent")["harness.termination_reason"] == "completed"
+
+
+def test_the_vendor_is_named_where_the_provider_says_it(spans: Spans):
+    class Vendors(Scripted):
+        vendor = "some.vendor"
+
+    for provider in (Vendors([turn("done")]), Scripted([turn("done")])):
+        Loop(provider, model="m", config=LoopConfig(text_protocol="json")).run("Do it.")
+    named = [span.attributes or {} for span in spans.all() if span.name == "chat m"]
+    assert [found.get("gen_ai.provider.name") for found in named] == ["some.vendor", None]

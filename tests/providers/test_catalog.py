@@ -5,9 +5,16 @@ from typing import Any
 import pytest
 
 from harness.errors import MalformedAnswerError
-from harness.providers.catalog import VENDORS, all_dialects, dialect_of, recorded_turn
+from harness.providers.catalog import (
+    VENDORS,
+    all_dialects,
+    dialect_of,
+    live_client,
+    recorded_turn,
+)
 from harness.providers.openai_chat import OpenAIChat
 from harness.providers.openai_responses import OpenAIResponses
+from harness.providers.sdk_client import SdkClient
 from harness.schema.messages import Text
 from harness.schema.suite import ModelConfig
 from tests.providers.lookalikes import openai_chat, openai_responses
@@ -59,3 +66,18 @@ def test_a_recorded_answer_is_read_whether_it_was_streamed_or_not() -> None:
 def test_a_recording_that_holds_no_answer_is_malformed(answer: Any) -> None:
     with pytest.raises(MalformedAnswerError):
         recorded_turn(OpenAIChat(), answer)
+
+
+@pytest.mark.parametrize(
+    ("provider", "vendor"),
+    [
+        ("anthropic", "anthropic"),
+        ("google", "gcp.gemini"),
+        ("ollama", "ollama"),
+        ("openai", "openai"),
+    ],
+)
+def test_a_live_client_names_its_vendor_as_telemetry_does(provider: Any, vendor: str) -> None:
+    client = live_client(ModelConfig(provider=provider, name="m"), "no-key")
+    assert isinstance(client, SdkClient)
+    assert client.vendor == vendor
