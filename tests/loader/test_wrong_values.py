@@ -69,7 +69,7 @@ def at(path: tuple[str, ...], value: Any) -> dict[str, Any]:
     ],
 )
 def test_a_wrong_value_is_told_of_with_its_key_and_without_internals(model, path):
-    needed = {
+    needed: dict[type[BaseModel], dict[str, Any]] = {
         Scenario: {"id": "A", "expect": {"iterations": 1}},
         SuiteFile: {"name": "s", "version": 1, "system": "", "variants": [{"name": "v"}]}
         | {"model": {"provider": "openai", "name": "m"}},

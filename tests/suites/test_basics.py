@@ -10,12 +10,12 @@ import pytest
 from harness.loader.output import output_spec
 from harness.loader.suite import load_suite
 from harness.loop.validation import first_failure
-from harness.values import Mount
 from harness.runner.verifier import verify
 from harness.sandbox import probe
 from harness.schema.results import Verdict
 from harness.schema.suite import Task
 from harness.tools.workspace import Workspace
+from harness.values import Mount
 
 SUITE = load_suite(Path(__file__).parents[2] / "suites" / "basics")
 TASKS = pytest.mark.parametrize("task", SUITE.tasks, ids=lambda task: task.name)
