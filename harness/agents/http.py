@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Collection, Mapping
+import logging
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from typing import cast
 
 from pydantic import Field
 from starlette.applications import Starlette
@@ -18,17 +20,31 @@ from starlette.routing import Route
 
 from harness.agents.connection import connect
 from harness.agents.definition import AgentDefinition
-from harness.agents.workflow import Connect, check_model_name, invoke_agent
+from harness.agents.workflow import Connect, check_model_name, invoke_agent, user_message
 from harness.errors import BadInputError, ConfigurationError, InfrastructureError
 from harness.loader.reading import known, validated
-from harness.protocols import Provider
+from harness.redaction import Redactor
+from harness.schema.loop_config import TerminationReason
 from harness.schema.record import JsonObject, Record, storable
-from harness.schema.suite import ModelConfig
 
 INVOKE = "agents:invoke"
 """The scope that every call needs."""
 
 MAX_BODY_BYTES = 1_000_000
+
+_LOG = logging.getLogger("harness.agents")
+
+_NOT_FOR_CALLERS = frozenset(
+    {
+        TerminationReason.MODEL_ERROR,
+        TerminationReason.CONTEXT_EXCEEDED,
+        TerminationReason.INFRASTRUCTURE_ERROR,
+        TerminationReason.REPLAY_MISS,
+    }
+)
+"""Endings whose reason is a text of the vendor's or the server's own."""
+
+_NOT_ASKED = "the model could not be asked; see the server's log"
 
 
 class InvokeRequest(Record):
@@ -52,7 +68,8 @@ def app(
 ) -> Starlette:
     """The application that serves agents.
 
-    `POST /v1/agents/NAME/invoke-iterative` gives what `invoke_agent` does; `GET /v1/agents` lists
+    `POST /v1/agents/NAME/invoke-iterative` gives what `invoke_agent` does, without what looks like
+    a credential and without the texts of vendors' errors, which are logged; `GET /v1/agents` lists
     the agents that the caller may invoke. Errors are `{"error": "one line"}`.
 
     Args:
@@ -67,7 +84,6 @@ def app(
     """
     _check_agents(agents)
     callers = _Callers(tokens, _scopes_of(agents))
-    connected = partial(_connected, connect)
 
     async def list_agents(request: Request) -> Response:
         scopes = callers.scopes_of(request)
@@ -86,6 +102,7 @@ def app(
         _need(scopes, agent.file.scopes)
         body = _invoke_request(await _body(request, max_body_bytes))
         _check_allowed(body, agent)
+        user_message(agent, body.inputs)
         limit = {} if body.max_iterations is None else {"max_iterations": body.max_iterations}
         call = partial(
             invoke_agent,
@@ -95,10 +112,10 @@ def app(
             temperature=body.temperature,
             config=limit,
             scopes=scopes,
-            connect=connected,
+            connect=connect,
         )
         # The loop is synchronous: in a thread, one call does not hold up the others.
-        return JSONResponse(await run_in_threadpool(call))
+        return JSONResponse(await run_in_threadpool(_answered, call))
 
     return Starlette(
         routes=[
@@ -113,12 +130,21 @@ def app(
     )
 
 
-def _connected(connect: Connect, model: ModelConfig) -> Provider:
-    """A client that cannot be made is no fault of the caller's."""
+def _answered(call: Callable[[], JsonObject]) -> JsonObject:
+    """What the caller gets of a call whose inputs were checked."""
     try:
-        return connect(model)
+        result = call()
     except BadInputError as error:
+        # A client, folder or file that cannot be used now is no fault of the caller's.
         raise InfrastructureError(str(error)) from error
+    result = cast(JsonObject, Redactor({}).json(result))
+    if result["termination_reason"] in _NOT_FOR_CALLERS:
+        _LOG.warning(
+            "agent %s, run %s ended %s: %s",
+            *(result[key] for key in ("agent", "run_id", "termination_reason", "error")),
+        )
+        result = {**result, "error": _NOT_ASKED}
+    return result
 
 
 def _check_agents(agents: object) -> None:

@@ -58,7 +58,7 @@ def invoke_agent(
         raise ConfigurationError(
             f"agent = {agent!r}: give a definition, as load_agents(folder)[name] does"
         )
-    text = _user_message(agent, inputs)
+    text = user_message(agent, inputs)
     if model is not None:
         check_model_name(model)
     changes = {"name": model, "temperature": temperature}
@@ -88,7 +88,12 @@ def check_model_name(model: str) -> None:
         )
 
 
-def _user_message(agent: AgentDefinition, inputs: Mapping[str, Any]) -> str:
+def user_message(agent: AgentDefinition, inputs: Mapping[str, Any]) -> str:
+    """The inputs as the message that the agent gets.
+
+    Raises:
+        BadInputError: the agent cannot be called with them.
+    """
     declared = agent.file.inputs
     if not isinstance(inputs, Mapping):
         raise BadInputError(

@@ -19,7 +19,14 @@ from harness.agents.connection import connect
 from harness.agents.definition import load_agents
 from harness.agents.http import app
 from harness.agents.workflow import Connect, invoke_agent
-from harness.errors import ConfigurationError
+from harness.errors import (
+    CassetteError,
+    ConfigurationError,
+    ContextExceededError,
+    InfrastructureError,
+    OverloadedError,
+    ReplayMissError,
+)
 from harness.protocols import OnDelta
 from harness.providers.scripted import Scripted, turn
 from harness.schema.messages import ModelTurn
@@ -260,8 +267,10 @@ def test_a_server_that_cannot_reach_its_model_does_not_blame_the_caller(folder: 
 
     with agents_served(folder, no_key) as server:
         status, answer, _ = server.ask("POST", COUNTER, {"inputs": {"harbour": 1}})
+        refused, _, _ = server.ask("POST", COUNTER, {"inputs": {}})
     assert status == 500
     assert answer == {"error": "the call failed (InfrastructureError); see the server's log"}
+    assert refused == 422, "inputs are checked before"
 
 
 def test_calls_run_beside_each_other(folder: Path) -> None:
@@ -296,6 +305,48 @@ def test_a_model_that_fails_is_a_result_and_not_an_error_of_the_call(folder: Pat
     with agents_served(folder, lambda _: Scripted([])) as server:
         status, answer, _ = server.ask("POST", TALKER, {"inputs": {"topic": "x"}})
     assert (status, answer["termination_reason"]) == (200, "model_error")
+
+
+class Failing:
+    """A vendor that says more than callers are to know."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def complete(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelTurn:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (OverloadedError, "model_error"),
+        (ContextExceededError, "context_exceeded"),
+        (InfrastructureError, "infrastructure_error"),
+        (ReplayMissError, "replay_miss"),
+        (CassetteError, "model_error"),
+    ],
+)
+def test_what_a_vendor_says_about_a_failure_is_for_the_log(
+    folder: Path, caplog: pytest.LogCaptureFixture, kind: type[Exception], reason: str
+) -> None:
+    key = "sk-" + "a1" * 20
+    failing = Failing(kind(f"http://10.0.0.7:9/v1 refused {key}"))
+    with agents_served(folder, lambda _: failing) as server:
+        status, answer, _ = server.ask("POST", TALKER, {"inputs": {"topic": "x"}})
+    assert (status, answer["termination_reason"]) == (200, reason)
+    assert answer["error"] == "the model could not be asked; see the server's log"
+    assert "10.0.0.7" not in json.dumps(answer)
+    (logged,) = [one for one in caplog.records if one.name == "harness.agents"]
+    assert logged.levelname == "WARNING"
+    assert "http://10.0.0.7:9/v1 refused [redacted]" in logged.getMessage()
+    assert answer["run_id"] in logged.getMessage()
+
+
+def test_an_answer_holds_no_credentials(folder: Path) -> None:
+    with agents_served(folder, lambda _: Scripted([turn("It is sk-" + "a1" * 20)])) as server:
+        _, answer, _ = server.ask("POST", TALKER, {"inputs": {"topic": "x"}})
+    assert answer["raw_response"] == "It is [redacted]"
 
 
 @pytest.mark.parametrize(
