@@ -39,7 +39,8 @@ class Agent(Generic[OutputT]):
 
     Args:
         model: `provider:name`, or the settings of a model; with `provider`, only the name.
-        provider: Answers in place of a live client of the vendor.
+        provider: Answers in place of a live client of the vendor; takes no base_url and no
+            api_key.
         base_url: Endpoint of the live client; None is the vendor's own.
         api_key: Key of the live client. None leaves it to the vendor's SDK to find one for its own
             endpoint; to any other endpoint no key is sent then.
@@ -80,7 +81,9 @@ class Agent(Generic[OutputT]):
         asked = asked_output(output, validators, reflection_handler)
         if isinstance(model, ModelConfig):
             loop = {"temperature": model.temperature, "price": model.price, **loop}
-        if provider is None:
+        if provider is not None:
+            _refuse_connection({"base_url": base_url, "api_key": api_key})
+        else:
             if not isinstance(model, ModelConfig):
                 model = model_config(model, base_url)
             elif base_url is not None:
@@ -132,6 +135,15 @@ class Agent(Generic[OutputT]):
             raise RunFailedError(f"the run ended {reason}: {why}", trajectory)
         value: OutputT = read_output(self._output_class, trajectory.output)
         return value
+
+
+def _refuse_connection(given: Mapping[str, str | None]) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigurationError(
+                f"provider and {name} are both given, but {name} is for the live client that"
+                " provider replaces: leave one of them out"
+            )
 
 
 def _tool_provider(tools: object) -> ToolProvider | None:

@@ -243,6 +243,14 @@ def test_the_settings_of_a_model_reach_the_loop() -> None:
     assert Agent(settings, provider=Scripted([]), temperature=0.2).loop.temperature == 0.2
 
 
+@pytest.mark.parametrize("name", ["base_url", "api_key"])
+def test_a_provider_and_a_setting_of_the_live_client_contradict_each_other(name: str) -> None:
+    settings: dict[str, Any] = {name: "k-secret"}
+    with pytest.raises(ConfigurationError, match=f"provider and {name} are both given") as error:
+        Agent("m", provider=Scripted([]), **settings)
+    assert "k-secret" not in str(error.value)
+
+
 def test_the_vendors_sdk_looks_for_a_key_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigurationError, match=r"model openai:m: .*give api_key=\.\.\., or set"):
