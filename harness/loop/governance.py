@@ -107,7 +107,11 @@ class Governor:
 
 
 class _RateLimit:
-    """Sliding windows of a second and a minute; a call that was refused does not count."""
+    """Sliding windows of a second and a minute.
+
+    A call counts once it is let through here, even when a later rule then denies it; a call that is
+    refused here does not.
+    """
 
     def __init__(self, governance: Governance, clock: Callable[[], float]) -> None:
         self._limits = [

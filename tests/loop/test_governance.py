@@ -178,6 +178,12 @@ def test_calls_are_limited_by_the_second_and_by_the_minute():
     ]
 
 
+def test_a_call_that_another_rule_denies_counts_towards_the_rate():
+    governor = Governor(Governance(burst=1, autonomy="read_only"), clock=lambda: 0.0)
+    assert governor.judge(pending(write("a"))).reason.startswith("only reading is allowed")
+    assert governor.judge(pending()).reason == "at most 1 tool calls a second are allowed"
+
+
 def test_judging_a_call_again_does_not_count_as_another():
     governor = Governor(Governance(per_minute=2, autonomy="read_only"), clock=lambda: 0.0)
     assert governor.judge(pending()).verdict == "allowed"
