@@ -46,7 +46,8 @@ class Observations:
         self._record = record
         self._agent = agent
         self._numbers = itertools.count(1)
-        self._running: dict[tuple[str, str], JsonObject] = {}
+        # A list each, first started first: some models give two calls of a turn one id.
+        self._running: dict[tuple[str, str], list[JsonObject]] = {}
 
     def __call__(self, event: Event) -> None:
         """Record what the event tells of, if it ends a model call or a tool call."""
@@ -54,10 +55,14 @@ class Observations:
             case "model_response", ModelTurn() as turn:
                 self._answer(event, turn)
             case "tool_started", ToolInvocation() as invocation:
-                self._running[event.run_id, invocation.call_id] = invocation.arguments
+                key = (event.run_id, invocation.call_id)
+                self._running.setdefault(key, []).append(invocation.arguments)
             case (("tool_completed" | "tool_failed" | "tool_timed_out"), ToolOutcome() as outcome):
                 self._result(event, outcome)
-            case (("model_error" | "tool_failed"), _):
+            case "tool_failed", _:
+                self._ended(event)
+                self._observe(event, "error", str(event.data["error"]), {})
+            case "model_error", _:
                 self._observe(event, "error", str(event.data["error"]), {})
 
     def _answer(self, event: Event, turn: ModelTurn) -> None:
@@ -71,15 +76,25 @@ class Observations:
         self._observe(event, "llm_response", message.text, metadata)
 
     def _result(self, event: Event, outcome: ToolOutcome) -> None:
-        call_id = str(event.data["id"])
         metadata: JsonObject = {
-            "call_id": call_id,
+            "call_id": str(event.data["id"]),
             "name": event.data["name"],
-            "arguments": self._running.pop((event.run_id, call_id), {}),
+            "arguments": self._ended(event),
             "status": outcome.status,
             "duration_s": outcome.duration_s,
         }
         self._observe(event, "tool_call", outcome.content, metadata)
+
+    def _ended(self, event: Event) -> JsonObject:
+        """Arguments of the call that ended; results come in call order."""
+        key = (event.run_id, str(event.data["id"]))
+        started = self._running.get(key)
+        if not started:
+            return {}
+        arguments = started.pop(0)
+        if not started:
+            del self._running[key]
+        return arguments
 
     def _observe(
         self,

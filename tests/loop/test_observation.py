@@ -89,6 +89,17 @@ def test_parallel_calls_keep_their_own_arguments():
     assert [one.metadata["arguments"] for one in seen] == [{"n": 2}, {"n": 1}]
 
 
+def test_calls_that_share_an_id_keep_their_own_arguments():
+    log, seen = observed()
+    for number in (1, 2, 3):
+        invocation = ToolInvocation("c", "look", {"n": number}, number, 5)
+        log.emit("tool_started", payload=invocation, id="c", name="look")
+    log.emit("tool_completed", payload=ToolOutcome("seen"), id="c", name="look")
+    log.emit("tool_failed", id="c", name="look", error="no such recording")
+    log.emit("tool_completed", payload=ToolOutcome("seen"), id="c", name="look")
+    assert [one.metadata.get("arguments") for one in seen] == [{"n": 1}, None, {"n": 3}]
+
+
 def test_a_memory_that_fails_breaks_nothing():
     def fails(observation: Observation) -> None:
         raise OSError("disk full")
