@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.schema.loop_config import TerminationReason
+from harness.schema.loop_config import SUCCEEDED, TerminationReason
 from harness.schema.record import Json, JsonObject
 from harness.schema.trajectory import Event, Trajectory
 from harness.values import ToolInvocation, ToolOutcome
@@ -36,7 +36,7 @@ class Callbacks:
     on_success: Callable[[Trajectory], None] | None = None
     """Takes a run that completed or was ended by a signal."""
     on_failure: Callable[[Trajectory], None] | None = None
-    """Takes a run that ended in any other way."""
+    """Takes a run that ended in any other way; a suspended one has not ended yet."""
 
     def __call__(self, event: Event) -> None:
         """Call the function that the event belongs to."""
@@ -56,8 +56,9 @@ class Callbacks:
             case (("tool_completed" | "tool_failed" | "tool_timed_out"), ToolOutcome(content=text)):
                 _call(self.on_tool_result, event.data["name"], text)
             case "run_completed", Trajectory(termination_reason=reason):
-                good = reason in (TerminationReason.COMPLETED, TerminationReason.SIGNAL)
-                _call(self.on_success if good else self.on_failure, event.payload)
+                if reason is not TerminationReason.SUSPENDED:
+                    good = reason in SUCCEEDED
+                    _call(self.on_success if good else self.on_failure, event.payload)
 
     def _failed_validation(self, complaint: Json) -> None:
         raised = []

@@ -19,12 +19,9 @@ from harness.loop.progress import Progress, resumed_progress
 from harness.loop.run import Run
 from harness.loop.setup import Setup
 from harness.loop.transcript import Transcript, user_text
-from harness.schema.loop_config import TerminationReason
+from harness.schema.loop_config import SUCCEEDED
 from harness.schema.messages import Message
 from harness.schema.trajectory import Event, SuspendedRun, Trajectory
-
-SUCCEEDED = (TerminationReason.COMPLETED, TerminationReason.SIGNAL, TerminationReason.SUSPENDED)
-"""Endings that `raise_on_failure` does not raise for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +62,9 @@ class Loop(Setup):
         return self._start(self, messages, system, run_id)
 
     def resume_suspended(self, state: SuspendedRun, text: str) -> Trajectory:
-        """Go on with a suspended run, all its counts kept.
+        """Go on with a suspended run: iterations, budget, usage and what else its state holds.
+
+        The rate limit, the breaker and the rows of failures and repeated turns begin anew.
 
         The loop should be made like the one that was suspended: model, tools, output and settings
         are its own, and are not in the state. A tool that is gone is an unknown one to the model.
@@ -103,32 +102,33 @@ class Loop(Setup):
         Raises:
             RunFailedError: only with `raise_on_failure`, when the run failed.
         """
-        events: queue.SimpleQueue[Event | Exception | None] = queue.SimpleQueue()
-        given = {field.name: getattr(self, field.name) for field in fields(Setup)}
+        events: queue.SimpleQueue[Event | BaseException | None] = queue.SimpleQueue()
+        given = {one.name: getattr(self, one.name) for one in fields(Setup)}
         given["config"] = self.config.model_copy(update={"stream": True})
         given["observers"] = (*self.observers, events.put)
         streaming = Setup(**given)
+        begun: list[Control] = []
 
         def work() -> None:
             try:
-                self._start(streaming, messages, system, run_id)
-            except Exception as error:  # noqa: BLE001 - raised again where the events are read
+                self._start(streaming, messages, system, run_id, begun.append)
+            except BaseException as error:  # noqa: BLE001 - raised again where they are read
                 events.put(error)
-            events.put(None)
+            finally:
+                events.put(None)
 
-        # Not the loop's own `cancel`: once the run is over that would hit the next one.
-        control = self._state.control
         thread = threading.Thread(target=copy_context().run, args=(work,), daemon=True)
         thread.start()
         try:
             while (event := events.get()) is not None:
-                if isinstance(event, Exception):
+                if isinstance(event, BaseException):
                     raise event
                 yield event
-        except (GeneratorExit, KeyboardInterrupt):
-            control.cancel("nobody reads its events any more")
-            raise
+            begun.clear()
         finally:
+            # Not the loop's own `cancel`: once this run is over that would hit the next one.
+            for control in begun:
+                control.cancel("nobody reads its events any more")
             thread.join()
 
     def cancel(self, reason: str = "") -> None:
@@ -156,16 +156,18 @@ class Loop(Setup):
         messages: str | Sequence[Message],
         system: str | None,
         run_id: str | None,
+        begun: Callable[[Control], None] = lambda _: None,
     ) -> Trajectory:
         check_messages(messages)
         check_text("system", system, optional=True)
         check_text("run_id", run_id, optional=True)
         given = (user_text(messages),) if isinstance(messages, str) else tuple(messages)
-        transcript = Transcript(self._state.history or given)
-        if self._state.history:
-            transcript.extend(given)
 
         def parts(control: Control) -> Parts:
+            begun(control)
+            transcript = Transcript(self._state.history or given)
+            if self._state.history:
+                transcript.extend(given)
             return fresh_parts(
                 setup,
                 transcript,
@@ -184,11 +186,11 @@ class Loop(Setup):
             raise ConfigurationError("this loop is running already: make another loop for each run")
         try:
             trajectory = Run(parts(state.control), progress).to_the_end()
+            if self.config.history == "continue":
+                state.history = trajectory.messages
         finally:
             state.control = Control()
             state.running.release()
-        if self.config.history == "continue":
-            state.history = trajectory.messages
         if self.config.raise_on_failure and trajectory.termination_reason not in SUCCEEDED:
             why = trajectory.error or "no further detail"
             raise RunFailedError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,9 +11,10 @@ from typing import Any, Literal, NamedTuple
 
 from harness.loop.events import EventLog
 from harness.loop.given import is_list_of
+from harness.loop.written_json import read_json
 from harness.protocols import Hook
 from harness.schema.messages import Message, ModelTurn, ToolSpec
-from harness.schema.record import storable
+from harness.schema.record import JsonObject, storable
 from harness.schema.trajectory import Trajectory
 from harness.values import (
     Approval,
@@ -120,6 +122,8 @@ class HookChain:
                 continue
             try:
                 answer = hook.approve_tool(_copied(call))
+                if isinstance(answer, Approval) and answer.arguments is not None:
+                    answer = replace(answer, arguments=_as_json(answer.arguments))
             except Exception as error:  # noqa: BLE001 - an approver that raises denies
                 why = f"{type(error).__name__}: {error}"
                 self._tell(hook, "approve_tool", why)
@@ -166,6 +170,8 @@ class HookChain:
             answer = getattr(entry.hook, entry.point)(*arguments)
             if answer is not None and not _is(answer, kind):
                 raise TypeError(f"{entry.point} cannot give {type(answer).__name__}")
+            if isinstance(answer, dict):
+                answer = _as_json(answer)
         except Exception as error:  # noqa: BLE001 - a hook never breaks a run
             self.failures[entry.number, entry.point] += 1
             self._tell(entry.hook, entry.point, f"{type(error).__name__}: {error}")
@@ -176,6 +182,13 @@ class HookChain:
     def _tell(self, hook: Hook, point: Point, error: str) -> None:
         self.events.emit("hook_failed", hook=hook.name, point=point, error=error)
         self.events.note(f"hook {hook.name}.{point}: {error}")
+
+
+def _as_json(arguments: JsonObject) -> JsonObject:
+    """Arguments as the tool would have got them from the model: a copy, of JSON only."""
+    copied = read_json(json.dumps(arguments, allow_nan=False))
+    assert isinstance(copied, dict)
+    return copied
 
 
 def _copied(call: PendingCall) -> PendingCall:

@@ -19,6 +19,9 @@ from harness.schema.record import Json, JsonObject
 from harness.schema.trajectory import CallTag, SuspendedRun
 from harness.values import ModelDelta, ModelRequest
 
+ASIDE: tuple[CallTag, ...] = ("compaction", "wrap_up")
+"""Calls beside the iterations: a run goes on, or ends as it did, without their answer."""
+
 _LOG = logging.getLogger("harness.llm")
 """Where `debug_llm` writes."""
 
@@ -68,7 +71,7 @@ class ModelCaller:
                 turn = as_turn(self.provider.complete(request, show))
                 span.set_turn(turn)
         except Exception as error:  # noqa: BLE001 - a run has a result for every ending
-            return self._failed(error)
+            return self._failed(error, tag)
         self.failed_in_row = 0
         self.usage.add(turn.usage, tag)
         if turn.model and turn.model not in self.models:
@@ -102,9 +105,8 @@ class ModelCaller:
         write("messages", {"system": request.system, "messages": messages})
         return replace(request, on_wire=lambda body: write("vendor request", body))
 
-    def _failed(self, error: Exception) -> Ending | None:
+    def _failed(self, error: Exception, tag: CallTag) -> Ending | None:
         self.failed += 1
-        self.failed_in_row += 1
         text = str(error) or type(error).__name__
         self.events.emit("model_error", payload=error, error=text, type=type(error).__name__)
         match error:
@@ -114,6 +116,9 @@ class ModelCaller:
                 return Ending(TerminationReason.INFRASTRUCTURE_ERROR, text)
             case ContextExceededError():
                 return Ending(TerminationReason.CONTEXT_EXCEEDED, text)
+        if tag in ASIDE:
+            return None
+        self.failed_in_row += 1
         if self.failed_in_row >= self.config.llm_error_threshold:
             return Ending(TerminationReason.MODEL_ERROR, text)
         return None

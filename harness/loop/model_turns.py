@@ -91,11 +91,11 @@ class ModelTurns:
         self.parts.control.phase = "iteration"
         return turn
 
-    def _aside(self, request: ModelRequest, tag: CallTag) -> ModelTurn | Ending | None:
+    def _aside(self, request: ModelRequest, tag: CallTag) -> ModelTurn | SkipModel | Ending | None:
         """A model call that is no iteration; hooks see it like any other."""
         hooked = self.parts.hooks.before_model(request)
         if isinstance(hooked, SkipModel):
-            return ModelTurn(content=hooked.content, stop=StopReason.END_TURN)
+            return hooked
         blocked = self.no_more_calls()
         if blocked is not None:
             return blocked
@@ -112,8 +112,9 @@ class ModelTurns:
         turn = self._aside(request, "compaction")
         if isinstance(turn, Ending):
             return turn if turn.reason in UNSCORED else None
-        summary = Message(role="assistant", content=turn.content).text if turn else ""
-        self.parts.requests.take_summary(summary)
+        if isinstance(turn, ModelTurn):
+            summary = Message(role="assistant", content=turn.content).text
+            self.parts.requests.take_summary(summary)
         return None
 
     def no_more_calls(self) -> Ending | None:
@@ -151,7 +152,7 @@ class ModelTurns:
         plan = IterationPlan(self.parts.events.iteration, model, messages, tools)
         request = self.parts.requests.request(plan, tool_choice="none")
         turn = self._aside(request, "wrap_up")
-        if not isinstance(turn, ModelTurn):
+        if turn is None or isinstance(turn, Ending):
             return turn if turn is not None and turn.reason in UNSCORED else None
         message = Message(role="assistant", content=turn.content)
         self.add_unrun(message, "no tools were offered")

@@ -135,7 +135,9 @@ class Run:
         """A hook's answer in the model's place is the final text."""
         self.transcript.add_assistant(Message(role="assistant", content=answer.content))
         self.progress.final_text = answer.text
-        self.progress.draft = Draft(output_from_text(answer.text))
+        output = output_from_text(answer.text)
+        if self.setup.output is None or first_failure(output, self.setup.output) is None:
+            self.progress.draft = Draft(output)
         return Ending(TerminationReason.COMPLETED)
 
     def _follow(self, turn: ModelTurn, plan: IterationPlan) -> Ending | Candidate | None:
@@ -192,7 +194,7 @@ class Run:
         decided = self._decide(turn, message.text)
         if not isinstance(decided, Candidate):
             self.transcript.add_results(turn.results)
-        if turn.suspend is not None and isinstance(decided, Ending):
+        if isinstance(decided, Ending) and decided.reason is TerminationReason.SUSPENDED:
             return self._suspend(turn.suspend, decided)
         return decided
 
@@ -245,13 +247,13 @@ class Run:
         return Candidate(self.progress.draft or Draft(output_from_text(text)), turn)
 
     def _text_only(self, text: str) -> Ending | Candidate | None:
+        if self.parts.control.has_injected:
+            return None
         has_draft = self.config.reflection and self.progress.draft is not None
         decision = self.parts.completion.judge(text, has_draft=has_draft)
         if isinstance(decision, AskBack):
             self.model_turns.next_tag = decision.tag
             self.transcript.add_user(decision.text)
-            return None
-        if self.parts.control.has_injected:
             return None
         if isinstance(decision, Ending):
             return decision
@@ -259,9 +261,7 @@ class Run:
         self.progress.confirmed = decision.confirmed
         return Candidate(Draft(output_from_text(decision.text)))
 
-    def _suspend(self, suspend: Suspend, ending: Ending) -> Ending:
-        if ending.reason is not TerminationReason.SUSPENDED:
-            return ending
+    def _suspend(self, suspend: Suspend | None, ending: Ending) -> Ending:
         self.progress.suspend = suspend
         broke_off = self.model_turns.last_call() if self.config.suspend_reply else None
         return broke_off or ending

@@ -21,6 +21,7 @@ from harness.loop.written_json import read_json
 from harness.protocols import ToolProvider
 from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.messages import ToolCall, ToolSpec
+from harness.schema.record import storable
 from harness.schema.signals import Blocked, Signal, Suspend
 from harness.values import ToolInvocation, ToolOutcome
 
@@ -107,7 +108,8 @@ class ToolCallAnswerer:
     def _left_out(self, calls: Sequence[ToolCall]) -> Collection[int]:
         """Positions of the calls that are not run because a sibling closes the run."""
         strategy = self.config.end_strategy
-        closing = [at for at, call in enumerate(calls) if self._closes(call.name)]
+        cap = self.config.max_tool_calls_per_turn
+        closing = [at for at, call in enumerate(calls[:cap]) if self._closes(call.name)]
         if strategy == "exhaustive" or not closing:
             return ()
         first = closing[0] if strategy == "graceful" else 0
@@ -142,11 +144,13 @@ class ToolCallAnswerer:
         """The calls that may run, and by position why others may not."""
         admitted: list[CallInHand] = []
         refused: dict[int, Refusal] = {}
+        failed_in_row = self.failed_in_row
         for in_hand in batch:
             refusal = self.guards.refusal(in_hand)
             if refusal is not None:
                 refused[in_hand.position] = refusal
-                if self._ends_the_run(refusal):
+                failed_in_row += refusal.kind == "failed" and not admitted
+                if self._ends_the_run(refusal) or self._are_too_many(failed_in_row):
                     break
             elif in_hand.supplied is None:
                 admitted.append(in_hand)
@@ -243,13 +247,13 @@ class ToolCallAnswerer:
             case Signal() if not failed:
                 turn.signals.append(outcome.asks)
             case None if name in self.terminal_tools and not failed:
-                turn.signals.append(Signal(name=TERMINAL_COMPLETE, data=outcome.content))
+                turn.signals.append(Signal(name=TERMINAL_COMPLETE, data=storable(outcome.content)))
 
     def _supply(self, in_hand: CallInHand, turn: AnsweredTurn) -> None:
         assert in_hand.supplied is not None
         turn.put(in_hand.position, in_hand.supplied)
         if in_hand.call.name in self.terminal_tools:
-            turn.signals.append(Signal(name=TERMINAL_COMPLETE, data=in_hand.supplied))
+            turn.signals.append(Signal(name=TERMINAL_COMPLETE, data=storable(in_hand.supplied)))
 
     def _broke_off(self, in_hand: CallInHand, error: BreakOff, turn: AnsweredTurn) -> None:
         call = in_hand.call
@@ -269,7 +273,13 @@ class ToolCallAnswerer:
     def _ends_the_run(self, refusal: Refusal) -> bool:
         if refusal.kind == "denied":
             return self.config.on_denied == "stop"
+        if refusal.kind == "failed":
+            return self.config.tool_error == "fail"
         return refusal.kind in ("over_budget", "blocked")
+
+    def _are_too_many(self, failed_in_row: int) -> bool:
+        threshold = self.config.error_threshold
+        return bool(threshold) and failed_in_row >= threshold
 
     def _refuse(self, in_hand: CallInHand, refusal: Refusal, turn: AnsweredTurn) -> None:
         position, text = in_hand.position, refusal.text

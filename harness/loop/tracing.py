@@ -18,12 +18,10 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.util.types import AttributeValue
 
-from harness.schema.loop_config import TerminationReason
+from harness.schema.loop_config import SUCCEEDED
 from harness.schema.messages import ModelTurn, Usage
 from harness.schema.trajectory import CallTag, Trajectory, UsageTotal
 from harness.values import ModelRequest, ToolInvocation, ToolOutcome
-
-_GOOD_ENDINGS = (TerminationReason.COMPLETED, TerminationReason.SIGNAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class RunSpan:
         reason = trajectory.termination_reason
         self._span.set_attribute("harness.termination_reason", reason.value)
         self._span.set_attributes(_usage(trajectory.usage))
-        if reason not in _GOOD_ENDINGS:
+        if reason not in SUCCEEDED:
             _fail(self._span, reason.value)
 
 

@@ -38,6 +38,11 @@ class TerminationReason(StrEnum):
     INFRASTRUCTURE_ERROR = "infrastructure_error"
 
 
+SUCCEEDED = frozenset(
+    {TerminationReason.COMPLETED, TerminationReason.SIGNAL, TerminationReason.SUSPENDED}
+)
+"""Endings that are no failure: nothing is raised for them, and no failure callback is called."""
+
 UNSCORED = frozenset({TerminationReason.REPLAY_MISS, TerminationReason.INFRASTRUCTURE_ERROR})
 """Endings that say nothing about the agent: never scored, counted apart."""
 

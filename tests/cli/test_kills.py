@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -46,9 +48,11 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path, seed: int) -> None
                 cwd=tmp_path,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                start_new_session=True,
             )
             time.sleep(moments.uniform(0.6, 1.6))
-            recording.kill()
+            # Its workers too: one that renames its file while the folder is listed would hide it.
+            os.killpg(recording.pid, signal.SIGKILL)
             recording.wait()
             after = recorded(cassettes)
             for name, lines in before.items():

@@ -11,6 +11,7 @@ import pytest
 
 from harness.errors import ConfigurationError, ModelCallError, RunFailedError
 from harness.loop.engine import Loop
+from harness.protocols import Hook
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
 from harness.schema.messages import StopReason, Usage
@@ -240,3 +241,31 @@ def test_a_run_needs_something_to_begin_with() -> None:
         loop.run([])
     assert provider.requests == []
     assert loop.run("Do it.").termination_reason is Reason.COMPLETED
+
+
+def test_a_stream_ends_whatever_breaks_the_run() -> None:
+    def leave(_: object) -> None:
+        raise SystemExit(3)
+
+    loop, _ = make([turn("done")], setup={"hooks": [Hook(before_model=leave)]})
+    with pytest.raises(SystemExit):
+        list(loop.stream("Do it."))
+    assert not loop._state.running.locked()
+
+
+def test_an_exception_thrown_into_the_reader_cancels_a_paused_run() -> None:
+    loop, provider = make([LOOK, DONE], tools=SEEN)
+    loop.pause("look first")
+    events = loop.stream("Do it.")
+    while next(events).kind != "paused":
+        pass
+    with pytest.raises(TimeoutError):
+        events.throw(TimeoutError("too long"))  # type: ignore[attr-defined]
+    assert provider.requests == []
+
+
+def test_the_conversation_holds_every_run_of_a_loop_in_order() -> None:
+    loop, _ = make([turn("one"), turn("two")], history="continue")
+    list(loop.stream("first"))
+    second_run = loop.run("second")
+    assert [message.text for message in second_run.messages] == ["first", "one", "second", "two"]

@@ -27,7 +27,17 @@ from harness.values import (
     SkipTool,
     ToolOutcome,
 )
-from tests.loop.support import FunctionTool, answered, call, kinds, make, raises, returns, run
+from tests.loop.support import (
+    FunctionTool,
+    answered,
+    call,
+    kinds,
+    make,
+    output,
+    raises,
+    returns,
+    run,
+)
 
 LOOK = turn(calls=[call("l1", "look", at="a")])
 DONE = turn("done")
@@ -564,3 +574,49 @@ def test_a_hook_may_wrap_up_in_the_models_place() -> None:
     )
     assert (trajectory.final_text, trajectory.wrapped_up) == ("canned", True)
     assert trajectory.model_calls == len(provider.requests) == 1
+
+
+def always(answer: SkipModel) -> Callable[[ModelRequest], SkipModel]:
+    return lambda _: answer
+
+
+class Unwritable:
+    """No JSON, and cannot be copied either."""
+
+    def __deepcopy__(self, _: object) -> object:
+        raise TypeError("cannot be copied")
+
+
+def test_arguments_that_are_no_json_make_a_hook_fail_and_an_approver_deny() -> None:
+    wrong: Any = {"at": Unwritable()}
+    asks = Hook(before_tool=lambda _: wrong)
+    trajectory, _ = run([LOOK, DONE], tools=[returns("look", "seen")], setup=hooked(asks))
+    assert trajectory.tools_executed == ("look",)
+    assert "hook_failed" in kinds(trajectory)
+    approves = Hook(approve_tool=lambda _: Approval(approved=True, arguments=wrong))
+    trajectory, _ = run([LOOK, DONE], tools=[returns("look", "seen")], setup=hooked(approves))
+    assert trajectory.tools_executed == ()
+
+
+def test_a_canned_answer_is_an_output_only_if_it_is_a_valid_one() -> None:
+    for text, seen in (('{"result": "x"}', True), ('{"b": 1}', False)):
+        canned = SkipModel(text)
+        trajectory, _ = run([], output=output(), setup=hooked(Hook(before_model=always(canned))))
+        assert trajectory.termination_reason is Reason.COMPLETED
+        assert trajectory.output_seen is seen
+
+
+def test_a_canned_answer_never_becomes_a_summary() -> None:
+    def stand_in(request: ModelRequest) -> SkipModel | None:
+        return None if request.tools else SkipModel("canned summary")
+
+    long = turn("word " * 400, calls=[call("l1", "look", at="a")])
+    trajectory, provider = run(
+        [long, turn("word " * 400, calls=[call("l2", "look", at="b")]), DONE],
+        tools=[returns("look", "seen")],
+        setup=hooked(Hook(before_model=stand_in)),
+        compaction={"above_tokens": 600},
+    )
+    assert trajectory.termination_reason is Reason.COMPLETED
+    said = [message.text for request in provider.requests for message in request.messages]
+    assert not [text for text in said if "canned summary" in text]

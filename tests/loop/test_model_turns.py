@@ -164,3 +164,19 @@ def test_only_answers_are_shown_to_hooks() -> None:
         setup={"hooks": [hook]},
     )
     assert seen == ["tool_call", "text"]
+
+
+def test_a_call_beside_the_iterations_that_fails_counts_towards_no_threshold() -> None:
+    long = "word " * 400
+    trajectory, provider = run(
+        [
+            turn(long, calls=[call("1", "look")]),
+            turn(long, calls=[call("2", "look")]),
+            ModelCallError("no summary today"),
+            turn("done"),
+        ],
+        tools=[returns("look", "seen")],
+        compaction={"above_tokens": 600},
+    )
+    assert trajectory.termination_reason is Reason.COMPLETED
+    assert (trajectory.failed_calls, len(provider.requests)) == (1, 4)

@@ -226,3 +226,13 @@ def test_a_cancel_lets_its_batch_finish_and_no_other_begin() -> None:
     trajectory = loop.run("Do the task.")
     assert trajectory.termination_reason is Reason.CANCELLED
     assert contents(trajectory) == ["0", "1", *["Not run: the run ended (cancelled)."] * 3]
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+@pytest.mark.parametrize("how", [{"tool_error": "fail"}, {"error_threshold": 1}])
+def test_no_call_runs_after_one_that_certainly_ends_the_run(at_once: int, how: Any) -> None:
+    both = turn(calls=[("1", "look", "{bad"), call("2", "look")])
+    trajectory, _ = run([both], tools=[returns("look", "seen")], parallel_tools=at_once, **how)
+    assert trajectory.termination_reason in (Reason.TOOL_ERROR, Reason.ERROR)
+    assert trajectory.tools_executed == ()
+    assert len(trajectory.messages[-1].tool_results) == 2

@@ -136,14 +136,12 @@ def test_a_failed_tool_call_is_marked(spans: Spans, outcome: ToolOutcome):
 
 
 @pytest.mark.parametrize("reason", list(TerminationReason))
-def test_a_run_is_marked_unless_it_completed_or_was_ended_by_a_signal(
-    spans: Spans, reason: TerminationReason
-):
+def test_a_run_is_marked_when_it_failed(spans: Spans, reason: TerminationReason):
     with trace_run("run-1") as run:
         run.set_trajectory(Trajectory(termination_reason=reason))
     found = spans.attributes("invoke_agent")
     assert found["harness.termination_reason"] == reason.value
-    good = reason.value in ("completed", "signal")
+    good = reason.value in ("completed", "signal", "suspended")
     expected = StatusCode.UNSET if good else StatusCode.ERROR
     assert spans["invoke_agent"].status.status_code is expected
     assert found.get("error.type") == (None if good else reason.value)
