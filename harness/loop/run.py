@@ -247,13 +247,15 @@ class Run:
         return Candidate(self.progress.draft or Draft(output_from_text(text)), turn)
 
     def _text_only(self, text: str) -> Ending | Candidate | None:
-        if self.parts.control.has_injected:
-            return None
         has_draft = self.config.reflection and self.progress.draft is not None
         decision = self.parts.completion.judge(text, has_draft=has_draft)
         if isinstance(decision, AskBack):
             self.model_turns.next_tag = decision.tag
             self.transcript.add_user(decision.text)
+            return None
+        if self.parts.control.has_injected:
+            # The answer was given without knowing what is about to be said.
+            self.parts.completion.start_over()
             return None
         if isinstance(decision, Ending):
             return decision

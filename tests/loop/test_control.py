@@ -297,19 +297,19 @@ def test_nothing_asked_for_changes_nothing() -> None:
     assert not {"paused", "resumed"} & set(kinds(trajectory))
 
 
-def test_a_text_beside_injected_words_is_no_answer_to_a_question() -> None:
+def test_an_answer_given_beside_injected_words_is_asked_for_again() -> None:
     loops: list[Loop] = []
 
     def inject(event: Event) -> None:
-        if event.kind == "model_response" and event.iteration == 1:
+        if event.kind == "model_response" and event.iteration == 2:
             loops[0].inject("One more thing.")
 
     loop, _ = make(
-        [turn("first"), turn("second"), turn("third")],
+        [turn("first"), turn("second"), turn("third"), turn("fourth")],
         observers=[inject],
         confirm={"enabled": True, "mode": "second_text"},
     )
     loops.append(loop)
     trajectory = loop.run("Go.")
-    assert (trajectory.final_text, trajectory.confirmed) == ("third", True)
-    assert kinds(trajectory).count("confirmation_asked") == 1
+    assert (trajectory.final_text, trajectory.confirmed) == ("fourth", True)
+    assert kinds(trajectory).count("confirmation_asked") == 2

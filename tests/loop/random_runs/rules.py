@@ -265,7 +265,7 @@ def holds_the_result(case: Case, ran: Ran) -> None:
     if reason is Reason.MAX_ATTEMPTS:
         assert trajectory.attempts == case.settings.get("max_attempts", 3)
     if reason is Reason.COMPLETED:
-        assert trajectory.output_seen
+        assert trajectory.output_seen or "canned" in case.hooks
         if "output" in case.setup and "canned" not in case.hooks:
             assert isinstance(trajectory.output, dict)
             assert trajectory.output["result"] == "long enough"
