@@ -80,3 +80,8 @@ class InfrastructureError(HarnessError):
 
 class SandboxError(InfrastructureError):
     """The sandbox could not be set up or run."""
+
+
+def error_line(error: BaseException) -> str:
+    """What kind of error it is and what it says, for one line of a message."""
+    return f"{type(error).__name__}: {error}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeGuard, cast
+from typing import Any, Generic, cast
 
 from typing_extensions import TypeVar, Unpack
 
@@ -14,6 +14,7 @@ from harness.errors import ConfigurationError, RunFailedError
 from harness.loader.overrides import merge
 from harness.loader.reading import known, validated
 from harness.loop.engine import Loop
+from harness.loop.given import is_tool_provider
 from harness.protocols import OutputSpec, Provider, Tool, ToolProvider
 from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.messages import Message
@@ -150,7 +151,7 @@ def _tool_provider(tools: object) -> ToolProvider | None:
     if isinstance(tools, Sequence) and not isinstance(tools, str):
         made = [as_tool(tool, where=f"tools[{place}]") for place, tool in enumerate(tools)]
         return Registry(made) if made else None
-    if tools is None or _is_provider(tools):
+    if tools is None or is_tool_provider(tools):
         return tools
     if isinstance(tools, str):
         as_tool(tools, where="tools")
@@ -160,11 +161,6 @@ def _tool_provider(tools: object) -> ToolProvider | None:
     raise ConfigurationError(
         f"tools is a {type(tools).__name__}: give a list of functions and tools: tools=[count]"
     )
-
-
-def _is_provider(tools: object) -> TypeGuard[ToolProvider]:
-    members = ("specs", "identity", "is_sequential", "effects", "invoke")
-    return not isinstance(tools, type) and all(hasattr(tools, member) for member in members)
 
 
 def loop_config(preset: str, config: object, output: OutputSpec | None) -> LoopConfig:

@@ -16,10 +16,10 @@ from harness.loader.output import declared_output, load_function
 from harness.loader.overrides import merge
 from harness.loader.reading import known, read_toml, validated
 from harness.loader.task import load_skill
-from harness.protocols import Check, OnDelta, OutputSpec, Provider, Tool
+from harness.protocols import Check, OutputSpec, Provider, Tool
+from harness.providers.scripted import Scripted
 from harness.sandbox.probe import best
 from harness.schema.loop_config import LoopConfig
-from harness.schema.messages import ModelTurn
 from harness.schema.names import Name
 from harness.schema.presets import PresetName
 from harness.schema.record import Record
@@ -27,7 +27,6 @@ from harness.schema.suite import ModelConfig, OutputConfig, Skill
 from harness.tools.as_tool import as_tool
 from harness.tools.builtin import BUILTIN_NAMES, builtin_tools
 from harness.tools.workspace import Workspace
-from harness.values import ModelRequest
 
 
 class Input(Record):
@@ -193,17 +192,10 @@ def load_agent(path: str | Path) -> AgentDefinition:
         skills=tuple(load_skill(path.parent / skill / "SKILL.md") for skill in file.skills),
     )
     try:
-        with agent.opened(_Nobody()):
+        with agent.opened(Scripted([])):
             return agent
     except HarnessError as error:
         raise ConfigurationError(f"{path}: {error}") from error
-
-
-class _Nobody:
-    """Stands in for a model while a definition is checked; it is never asked."""
-
-    def complete(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelTurn:
-        raise NotImplementedError
 
 
 def _check_workspace(file: AgentFile, path: Path) -> None:

@@ -101,19 +101,7 @@ def app(
             raise HTTPException(404, f"no agent {name!r}; {known(agents, name)}")
         _need(scopes, agent.file.scopes)
         body = _invoke_request(await _body(request, max_body_bytes))
-        _check_allowed(body, agent)
-        user_message(agent, body.inputs)
-        limit = {} if body.max_iterations is None else {"max_iterations": body.max_iterations}
-        call = partial(
-            invoke_agent,
-            agent,
-            body.inputs,
-            model=body.model,
-            temperature=body.temperature,
-            config=limit,
-            scopes=scopes,
-            connect=connect,
-        )
+        call = _checked_call(agent, body, scopes, connect)
         # The loop is synchronous: in a thread, one call does not hold up the others.
         return JSONResponse(await run_in_threadpool(_answered, call))
 
@@ -127,6 +115,29 @@ def app(
             BadInputError: _answer_bad_input,
             Exception: _answer_failure,
         },
+    )
+
+
+def _checked_call(
+    agent: AgentDefinition, body: InvokeRequest, scopes: Collection[str], connect: Connect
+) -> Callable[[], JsonObject]:
+    """The call that is asked for.
+
+    Raises:
+        BadInputError: the caller may not ask for it.
+    """
+    _check_allowed(body, agent)
+    user_message(agent, body.inputs)
+    limit = {} if body.max_iterations is None else {"max_iterations": body.max_iterations}
+    return partial(
+        invoke_agent,
+        agent,
+        body.inputs,
+        model=body.model,
+        temperature=body.temperature,
+        config=limit,
+        scopes=scopes,
+        connect=connect,
     )
 
 

@@ -11,6 +11,7 @@ from harness.agents.connection import connect
 from harness.agents.definition import AgentDefinition
 from harness.errors import BadInputError, ConfigurationError, ModelCallError
 from harness.loader.reading import known, validated
+from harness.loop.governance import lacking_scope
 from harness.protocols import Check, OnDelta, Provider
 from harness.providers.catalog import VENDORS
 from harness.schema.messages import ModelTurn
@@ -117,10 +118,8 @@ def user_message(agent: AgentDefinition, inputs: Mapping[str, Any]) -> str:
 
 def _scope_check(scopes: Collection[str]) -> Check:
     def check(call: PendingCall) -> Judgement:
-        own = f"tools:{call.name}"
-        if "tools:execute" in scopes or own in scopes:
-            return Judgement("allowed")
-        return Judgement("denied", f"the caller has neither the scope tools:execute nor {own}")
+        lacking = lacking_scope(scopes, call.name)
+        return Judgement("allowed") if lacking is None else Judgement("denied", lacking)
 
     return check
 

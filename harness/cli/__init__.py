@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import click
 
 from harness.cli.terminal import Terminal
-from harness.errors import BadInputError, HarnessError
+from harness.errors import BadInputError, HarnessError, error_line
 
 FINE, DOES_NOT_HOLD, BAD_INPUT, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit codes, the same for every command."""
@@ -121,7 +121,7 @@ def _failed(error: Exception, terminal: Terminal) -> int:
     if isinstance(error, OSError) and error.filename is not None:
         terminal.error(f"{error.filename}: {error.strerror}")
         return UNDECIDED
-    what = " ".join(f"{type(error).__name__}: {error}".split())
+    what = " ".join(error_line(error).split())
     again = "" if terminal.verbosity >= 2 else "; -vv shows where"
     terminal.error(f"this is a defect in harness, please report it: {what}{again}")
     return UNDECIDED

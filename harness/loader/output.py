@@ -11,7 +11,7 @@ from string import Formatter
 from types import ModuleType
 from typing import Any, cast
 
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, error_line
 from harness.loader.reading import known, validated
 from harness.protocols import OutputSpec, ReflectionHandler, Validator
 from harness.schema.json_schema import schema_problem
@@ -198,9 +198,7 @@ def _module(name: str, folder: Path, where: str) -> ModuleType:
             f"{where}: no module {error.name!r}: neither a file {path} nor installed"
         ) from None
     except Exception as error:  # noqa: BLE001 - the module is the user's, and may raise anything
-        raise ConfigurationError(
-            f"{where}: {path} fails with {type(error).__name__}: {error}"
-        ) from None
+        raise ConfigurationError(f"{where}: {path} fails with {error_line(error)}") from None
 
 
 def _module_from_file(path: Path) -> ModuleType:

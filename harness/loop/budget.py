@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from harness.errors import ConfigurationError
 from harness.loop.paths import sandbox_path
-from harness.loop.usage import BUCKETS
+from harness.loop.usage import tokens_of
 from harness.schema.loop_config import Budget, TerminationReason
 from harness.schema.suite import Price
 from harness.schema.trajectory import UsageTotal
@@ -63,7 +63,7 @@ class BudgetMeter:
             return TerminationReason.DURATION_EXCEEDED, reason
         for name, limit, used in (
             ("iterations", budget.max_iterations, iterations),
-            ("tokens", budget.max_tokens, _tokens(usage)),
+            ("tokens", budget.max_tokens, tokens_of(usage)),
         ):
             if limit is not None and used >= limit:
                 reason = f"the budget of {limit} {name} is used up ({used} used)"
@@ -101,7 +101,3 @@ class BudgetMeter:
         writes = [effect for effect in effects or () if effect.kind == "write"]
         files = self.files_modified | {sandbox_path(effect.target) for effect in writes}
         return files, self.lines_changed + sum(effect.lines for effect in writes)
-
-
-def _tokens(usage: UsageTotal) -> int:
-    return sum(getattr(usage, bucket) or 0 for bucket in BUCKETS)

@@ -10,7 +10,7 @@ from harness.loop.endings import Ending
 from harness.loop.foreign import specs_of
 from harness.loop.given import check_given
 from harness.loop.governance import Governor
-from harness.loop.handed_in import SUBMIT, TASK_COMPLETE
+from harness.loop.handed_in import offered_by_loop
 from harness.loop.setup import Setup
 from harness.loop.skills import narrowed
 from harness.schema.json_schema import schema_problem
@@ -45,8 +45,7 @@ def _check_skills(setup: Setup, helpers: Sequence[ToolSpec]) -> None:
         if names.count(name) > 1:
             raise ConfigurationError(f"two skills are called {name!r}: rename one of them")
     _check_names("active skill", setup.active_skills, names, "add it to the skills")
-    active = [skill for skill in setup.skills if skill.name in setup.active_skills]
-    left = [spec.name for spec in narrowed(helpers, active)]
+    left = [spec.name for spec in narrowed(helpers, setup.active)]
     for tool in setup.terminal_tools:
         if tool not in left:
             raise ConfigurationError(
@@ -65,11 +64,7 @@ def _check_reflection(setup: Setup) -> None:
 
 
 def _check_tools(setup: Setup, helpers: Collection[ToolSpec]) -> None:
-    offered = [*helpers, *([setup.output.tool] if setup.output else ())]
-    if setup.config.reflection:
-        offered.append(SUBMIT)
-    if setup.config.text_protocol == "terminus2":
-        offered.append(TASK_COMPLETE)
+    offered = [*helpers, *offered_by_loop(setup.output, setup.config)]
     names = [spec.name for spec in offered]
     for spec in offered:
         if names.count(spec.name) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from harness.errors import error_line
 from harness.protocols import Observer
 from harness.schema.record import Json, JsonObject, storable
 from harness.schema.trajectory import Event, EventKind, Trajectory
@@ -65,7 +66,7 @@ class EventLog:
 
     def collect(self, what: str, error: Exception) -> None:
         """Note an error of the user's code that must not break the run."""
-        self.note(f"{what}: {type(error).__name__}: {error}")
+        self.note(f"{what}: {error_line(error)}")
 
     def note(self, what: str) -> None:
         """Note what went wrong in the user's code."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from harness.errors import InfrastructureError, MalformedAnswerError, ReplayMissError
+from harness.errors import InfrastructureError, MalformedAnswerError, ReplayMissError, error_line
 from harness.loop.endings import Ending
 from harness.loop.given import is_list_of
 from harness.protocols import ToolProvider
@@ -28,7 +28,7 @@ def specs_of(tools: ToolProvider | None) -> tuple[ToolSpec, ...] | Ending:
     except (ReplayMissError, InfrastructureError) as error:
         return broke_off(error)
     except Exception as error:  # noqa: BLE001 - a run has a result for every ending
-        return Ending(TerminationReason.ERROR, f"the tools failed: {told(error)}")
+        return Ending(TerminationReason.ERROR, f"the tools failed: {error_line(error)}")
     return tuple(specs)
 
 
@@ -71,7 +71,7 @@ def invoke(tools: ToolProvider, invocation: ToolInvocation) -> ToolOutcome:
     except (ReplayMissError, InfrastructureError):
         raise
     except Exception as error:  # noqa: BLE001 - what a tool does is a result
-        return ToolOutcome(storable(told(error)), "raised")
+        return ToolOutcome(storable(error_line(error)), "raised")
     return outcome
 
 
@@ -86,11 +86,6 @@ def as_turn(answer: object) -> ModelTurn:
     raise MalformedAnswerError(
         f"the provider's complete() gave {_kind(answer)}: it must return a ModelTurn"
     )
-
-
-def told(error: Exception) -> str:
-    """An error of the user's code in a line."""
-    return f"{type(error).__name__}: {error}"
 
 
 def _kind(value: object) -> str:

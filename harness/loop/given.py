@@ -11,7 +11,7 @@ from typing import Any, TypeGuard, TypeVar
 
 from harness.errors import ConfigurationError
 from harness.loop.setup import Setup
-from harness.protocols import Hook, OutputSpec
+from harness.protocols import Hook, OutputSpec, ToolProvider
 from harness.schema.loop_config import LoopConfig
 from harness.schema.messages import Message
 from harness.schema.suite import Price, Skill
@@ -36,6 +36,11 @@ _LISTS: Sequence[tuple[str, type, str]] = (
     ("skills", Skill, "a list of Skill objects"),
 )
 _TOOL_METHODS = ("specs", "is_sequential", "effects", "invoke")
+
+
+def is_tool_provider(given: object) -> TypeGuard[ToolProvider]:
+    """Whether something has what a loop asks of its tools."""
+    return _has(given, *_TOOL_METHODS)
 
 
 def check_given(setup: Setup) -> None:
@@ -119,7 +124,7 @@ def _check_objects(setup: Setup) -> None:
     has_methods = "an object with the plain method"
     if not _has(setup.provider, "complete"):
         raise _wrong("provider", setup.provider, f"{has_methods} complete(request, on_delta)")
-    if setup.tools is not None and not _has(setup.tools, *_TOOL_METHODS):
+    if setup.tools is not None and not is_tool_provider(setup.tools):
         give = "Registry([…]), or use harness.agents.Agent, which takes functions"
         raise _wrong("tools", setup.tools, give)
     if setup.recall is not None and not _has(setup.recall, "search"):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, error_line
 from harness.loop.command_line import refused_program
 from harness.loop.paths import is_below
 from harness.protocols import Check
@@ -20,6 +20,14 @@ from harness.values import CallVerdict, Effect, Judgement, PendingCall
 ALLOWED = Judgement("allowed")
 
 _EVERY_TOOL = "tools:execute"
+
+
+def lacking_scope(scopes: Collection[str], tool: str) -> str | None:
+    """Why a caller with these scopes may not use a tool, or None."""
+    own = f"tools:{tool}"
+    if _EVERY_TOOL in scopes or own in scopes:
+        return None
+    return f"the caller has neither the scope {_EVERY_TOOL} nor {own}"
 
 
 class Governor:
@@ -86,10 +94,7 @@ class Governor:
 
     def _out_of_scope(self, call: PendingCall) -> str | None:
         scopes = self.governance.scopes
-        own = f"tools:{call.name}"
-        if scopes is None or _EVERY_TOOL in scopes or own in scopes:
-            return None
-        return f"the caller has neither the scope {_EVERY_TOOL} nor {own}"
+        return None if scopes is None else lacking_scope(scopes, call.name)
 
     def _not_listed(self, effects: Sequence[Effect]) -> str | None:
         allowed = self.governance
@@ -146,7 +151,7 @@ def _ask(check: Check, call: PendingCall) -> Judgement:
     try:
         judgement = check(replace(call, arguments=copy.deepcopy(call.arguments)))
     except Exception as error:  # noqa: BLE001 - a check that fails lets nothing pass
-        return Judgement("denied", f"a check failed ({type(error).__name__}: {error})")
+        return Judgement("denied", f"a check failed ({error_line(error)})")
     if not isinstance(judgement, Judgement):
         found = type(judgement).__name__
         return Judgement("denied", f"a check failed (it gave a {found} and no Judgement)")

@@ -23,7 +23,7 @@ from harness.schema.messages import ToolCall, ToolSpec
 from harness.schema.record import JsonObject
 from harness.values import PendingCall, SkipTool
 
-RefusalKind = Literal["surplus", "failed", "broken_off", "denied", "blocked", "over_budget"]
+RefusalKind = Literal["surplus", "failed", "breaker_open", "denied", "blocked", "over_budget"]
 """`failed` counts as a failed call; `blocked` and `over_budget` end the run."""
 
 
@@ -45,6 +45,8 @@ class CallInHand:
     arguments: JsonObject = field(default_factory=dict)
     asked: JsonObject = field(default_factory=dict)
     """The arguments as the model gave them, whatever hooks and approvers make of them."""
+    pending: PendingCall | None = None
+    """The call as others see it, while its arguments stay the same."""
     verdict: str = "allowed"
     """`allowed`, `warned` or `approved`."""
     supplied: str | None = None
@@ -94,9 +96,11 @@ class Guards:
     def pending(self, call: CallInHand) -> PendingCall:
         """The call as hooks, checks and approvers see it."""
         assert self.tools is not None
-        name = call.call.name
-        effects = effects_of(self.tools, name, call.arguments)
-        return PendingCall(call.call.id, name, call.arguments, effects)
+        if call.pending is None or call.pending.arguments is not call.arguments:
+            name = call.call.name
+            effects = effects_of(self.tools, name, call.arguments)
+            call.pending = PendingCall(call.call.id, name, call.arguments, effects)
+        return call.pending
 
     def _cap(self, call: CallInHand) -> Refusal | None:
         cap = self.config.max_tool_calls_per_turn
@@ -128,7 +132,7 @@ class Guards:
             return None
         times = self.config.breaker
         return Refusal(
-            "broken_off",
+            "breaker_open",
             f"this call failed {times} times with the same error; try something else",
         )
 

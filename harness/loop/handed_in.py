@@ -27,6 +27,15 @@ TASK_COMPLETE = ToolSpec(
 """How the terminus2 protocol ends a run."""
 
 
+def offered_by_loop(output: OutputSpec | None, config: LoopConfig) -> tuple[ToolSpec, ...]:
+    """The tools that are none of the user's."""
+    completing = (TASK_COMPLETE,) if config.text_protocol == "terminus2" else ()
+    if output is None:
+        return completing
+    closing = (output.tool, SUBMIT) if config.reflection else (output.tool,)
+    return (*closing, *completing)
+
+
 class HandedIn:
     """Takes the calls that the loop itself offers."""
 
@@ -37,11 +46,12 @@ class HandedIn:
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """What is offered after the helpers."""
-        completing = (TASK_COMPLETE,) if self.config.text_protocol == "terminus2" else ()
-        if self.output is None:
-            return completing
-        closing = (self.output.tool, SUBMIT) if self.config.reflection else (self.output.tool,)
-        return (*closing, *completing)
+        return offered_by_loop(self.output, self.config)
+
+    @property
+    def completes_by_call(self) -> bool:
+        """Whether the model says by a call, and never by a text, that the task is complete."""
+        return TASK_COMPLETE in self.specs()
 
     def takes(self, name: str) -> bool:
         """Whether a call of this name hands something in."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
+from harness.errors import error_line
 from harness.loop.events import EventLog
 from harness.loop.given import is_list_of
 from harness.loop.written_json import read_json
@@ -125,7 +126,7 @@ class HookChain:
                 if isinstance(answer, Approval) and answer.arguments is not None:
                     answer = replace(answer, arguments=_as_json(answer.arguments))
             except Exception as error:  # noqa: BLE001 - an approver that raises denies
-                why = f"{type(error).__name__}: {error}"
+                why = error_line(error)
                 self._tell(hook, "approve_tool", why)
                 return Approval(approved=False, reason=f"the approver failed: {why}")
             if answer is None:
@@ -174,7 +175,7 @@ class HookChain:
                 answer = _as_json(answer)
         except Exception as error:  # noqa: BLE001 - a hook never breaks a run
             self.failures[entry.number, entry.point] += 1
-            self._tell(entry.hook, entry.point, f"{type(error).__name__}: {error}")
+            self._tell(entry.hook, entry.point, error_line(error))
             return None
         self.failures[entry.number, entry.point] = 0
         return answer

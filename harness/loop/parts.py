@@ -17,7 +17,7 @@ from harness.loop.guards import Guards
 from harness.loop.handed_in import HandedIn
 from harness.loop.hooks import HookChain, HookFailures
 from harness.loop.model_calls import ModelCaller
-from harness.loop.recall import with_recalled
+from harness.loop.recall import MOST_ITEMS, with_recalled
 from harness.loop.requests import ModelOptions, Requests
 from harness.loop.setup import Setup
 from harness.loop.skills import narrowed, with_skills
@@ -28,9 +28,6 @@ from harness.loop.transcript import Transcript
 from harness.schema.messages import ToolSpec
 from harness.schema.record import storable
 from harness.schema.trajectory import SuspendedRun
-
-RECALLED = 5
-"""Earlier items that go into the system prompt at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +58,7 @@ class Parts:
         helpers = specs_of(setup.tools)
         if isinstance(helpers, Ending):
             return helpers
-        active = [skill for skill in setup.skills if skill.name in setup.active_skills]
-        return (*narrowed(helpers, active), *self.handed_in.specs())
+        return (*narrowed(helpers, setup.active), *self.handed_in.specs())
 
 
 def fresh_parts(
@@ -181,13 +177,12 @@ def _wired(
 
 def _full_system(setup: Setup, system: str | None, query: str, events: EventLog) -> str | None:
     """The system prompt with skills and with what is recalled for the task."""
-    active = [skill for skill in setup.skills if skill.name in setup.active_skills]
     if setup.skills:
-        system = with_skills(system, setup.skills, active)
+        system = with_skills(system, setup.skills, setup.active)
     if setup.recall is None:
         return system
     try:
-        found = setup.recall.search(query, RECALLED)
+        found = setup.recall.search(query, MOST_ITEMS)
         return with_recalled(system, [storable(item) for item in found])
     except Exception as error:  # noqa: BLE001 - what cannot be recalled never breaks a run
         events.collect("recall", error)

@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_MOST_ITEMS = 5
+MOST_ITEMS = 5
 _K1 = 1.2
 _B = 0.75
 
 
 def with_recalled(system: str | None, items: Sequence[str]) -> str | None:
     """The system prompt with up to five earlier items, the best first."""
-    kept = [text for item in items if (text := item.strip())][:_MOST_ITEMS]
+    kept = [text for item in items if (text := item.strip())][:MOST_ITEMS]
     if not kept:
         return system
     numbered = [f"{number}. {text}" for number, text in enumerate(kept, start=1)]

@@ -15,7 +15,7 @@ from harness.loop.model_turns import ModelTurns
 from harness.loop.parts import Parts
 from harness.loop.progress import Progress
 from harness.loop.stopping import Iteration, ask_at_limit, signal_of, signalled
-from harness.loop.story import told
+from harness.loop.story import trajectory_of
 from harness.loop.tracing import trace_iteration, trace_run
 from harness.loop.validation import first_failure
 from harness.schema.loop_config import TerminationReason
@@ -65,7 +65,7 @@ class Run:
             ending = self._attempts()
             if self.parts.control.is_cancelled:
                 ending = self.model_turns.cancelled()
-            trajectory = self.parts.hooks.after_run(self._told(ending))
+            trajectory = self.parts.hooks.after_run(self._so_far(ending))
             span.set_trajectory(trajectory)
         reason = trajectory.termination_reason.value
         data: JsonObject = {"reason": reason, "error": trajectory.error}
@@ -127,7 +127,7 @@ class Run:
                 executed=self.parts.answerer.executed[self.executed_before :],
                 text=self.text,
                 tokens=self.parts.model.usage.tokens,
-                so_far=lambda: self._told(Ending(TerminationReason.COMPLETED)),
+                so_far=lambda: self._so_far(Ending(TerminationReason.COMPLETED)),
             )
         )
 
@@ -231,8 +231,8 @@ class Run:
         return None
 
     def _was_unreadable(self, turn: AnsweredTurn) -> bool:
-        """Whether it is an answer in terminus2 that did not parse, which leaves a question open."""
-        if self.config.text_protocol != "terminus2":
+        """Whether it cannot be known what it says, which leaves an open question open."""
+        if not self.parts.handed_in.completes_by_call:
             return False
         return all(isinstance(read_arguments(call.arguments), str) for call in turn.calls)
 
@@ -332,5 +332,5 @@ class Run:
     def _enter(self, phase: Phase) -> None:
         self.parts.control.phase = phase
 
-    def _told(self, ending: Ending) -> Trajectory:
-        return told(self.parts, self.progress, ending)
+    def _so_far(self, ending: Ending) -> Trajectory:
+        return trajectory_of(self.parts, self.progress, ending)

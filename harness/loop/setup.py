@@ -59,3 +59,8 @@ class Setup:
     """What logs are written through."""
     clock: Callable[[], float] = time.monotonic
     """Seconds; only differences count."""
+
+    @property
+    def active(self) -> tuple[Skill, ...]:
+        """The active skills."""
+        return tuple(skill for skill in self.skills if skill.name in self.active_skills)

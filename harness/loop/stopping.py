@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.errors import error_line
 from harness.loop.answered_turn import AnsweredTurn
 from harness.loop.endings import Ending
 from harness.loop.written_json import read_json
@@ -69,7 +70,7 @@ class StopConditions:
             try:
                 holds = self.custom[condition](iteration.so_far())
             except Exception as error:  # noqa: BLE001 - a run has a result for every ending
-                return raised(f"the stop condition {condition!r}", error)
+                return failed_by(f"the stop condition {condition!r}", error)
             if holds:
                 return signalled(Signal(name=condition))
         return None
@@ -95,7 +96,7 @@ def signal_of(
         try:
             given = _as_signal(check(turn.calls_and_results))
         except Exception as error:  # noqa: BLE001 - a run has a result for every ending
-            return raised("the terminal check", error)
+            return failed_by("the terminal check", error)
         if given is not None:
             return given
     if not turn.signals:
@@ -110,7 +111,7 @@ def ask_at_limit(callback: LimitCallback | None) -> Signal | Ending | None:
     try:
         return _as_signal(callback())
     except Exception as error:  # noqa: BLE001 - a run has a result for every ending
-        return raised("the limit callback", error)
+        return failed_by("the limit callback", error)
 
 
 def signalled(signal: Signal) -> Ending:
@@ -118,9 +119,9 @@ def signalled(signal: Signal) -> Ending:
     return Ending(TerminationReason.SIGNAL, signal=signal)
 
 
-def raised(what: str, error: Exception) -> Ending:
+def failed_by(what: str, error: Exception) -> Ending:
     """The ending by a function of the user's that raised."""
-    return Ending(TerminationReason.ERROR, f"{what} failed: {type(error).__name__}: {error}")
+    return Ending(TerminationReason.ERROR, f"{what} failed: {error_line(error)}")
 
 
 def _as_signal(given: Signal | str | None) -> Signal | None:

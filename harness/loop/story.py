@@ -18,7 +18,7 @@ LIMITS = (
 """Endings at which the last text becomes the output."""
 
 
-def told(parts: Parts, progress: Progress, ending: Ending) -> Trajectory:
+def trajectory_of(parts: Parts, progress: Progress, ending: Ending) -> Trajectory:
     """The whole run, as far as it has come."""
     draft = progress.draft
     if draft is None and parts.setup.output is None and ending.reason in LIMITS:

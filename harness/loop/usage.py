@@ -19,6 +19,11 @@ def add_usage(total: UsageTotal, usage: Usage | None) -> UsageTotal:
     return total.model_copy(update=sums)
 
 
+def tokens_of(total: UsageTotal) -> int:
+    """All tokens of all buckets."""
+    return sum(getattr(total, bucket) or 0 for bucket in BUCKETS)
+
+
 class UsageMeter:
     """Adds up the usage of one run."""
 
@@ -34,4 +39,4 @@ class UsageMeter:
     @property
     def tokens(self) -> int:
         """All tokens of all buckets so far."""
-        return sum(getattr(self.total, bucket) or 0 for bucket in BUCKETS)
+        return tokens_of(self.total)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+from harness.errors import error_line
 from harness.protocols import OutputSpec
 from harness.schema.json_schema import schema_violation
 from harness.schema.record import Json, storable
@@ -24,7 +25,7 @@ def first_failure(output: Json, spec: OutputSpec) -> str | None:
                 found = type(complaint).__name__
                 raise TypeError(f"a validator must return text or None, not {found}")
         except Exception as error:  # noqa: BLE001 - a validator that raises rejects the output
-            complaint = f"{type(error).__name__}: {error}"
+            complaint = error_line(error)
         if complaint is not None:
             return storable(complaint)
     return None

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
-from harness.errors import ConfigurationError, RunFailedError
+from harness.errors import ConfigurationError, RunFailedError, error_line
 from harness.loader.output import output_spec
 from harness.loader.scenarios import scenario_loop
 from harness.loop.engine import Loop
@@ -71,7 +71,7 @@ def play(spec: TrialSpec, scenario: Scenario) -> PlayedScenario:
     except _CannotResume as error:
         trajectory, failure = error.trajectory, str(error)
     except Exception as error:  # noqa: BLE001 - the engine is what is checked here
-        failure = f"{type(error).__name__}: {error}"
+        failure = error_line(error)
     finally:
         stage.close()
     return PlayedScenario(

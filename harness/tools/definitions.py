@@ -15,7 +15,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, error_line
 from harness.protocols import Sandbox, Tool
 from harness.schema.json_schema import schema_problem
 from harness.schema.messages import ToolSpec
@@ -186,7 +186,7 @@ def _function(name: str, path: Path) -> Callable[..., Any]:
         found: object = getattr(importlib.import_module(module), attribute, None)
     except Exception as error:
         raise ConfigurationError(
-            f"{where}: the module cannot be imported: {type(error).__name__}: {error}"
+            f"{where}: the module cannot be imported: {error_line(error)}"
         ) from error
     if not callable(found):
         raise ConfigurationError(f"{where}: the module has no such function")

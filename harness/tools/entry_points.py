@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, error_line
 from harness.protocols import Tool
 from harness.tools.as_tool import as_tool
 
@@ -41,7 +41,6 @@ def _load(entry: EntryPoint) -> Tool:
         loaded = entry.load()
     except Exception as error:
         raise ConfigurationError(
-            f"the tool {entry.name!r} cannot be loaded from {entry.value!r}: "
-            f"{type(error).__name__}: {error}"
+            f"the tool {entry.name!r} cannot be loaded from {entry.value!r}: {error_line(error)}"
         ) from error
     return as_tool(loaded, where=f"the tool {entry.name!r} at {entry.value!r}", name=entry.name)

@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from pydantic import BaseModel
 
+from harness.errors import error_line
 from harness.schema.record import Json, storable
 from harness.schema.signals import Blocked, RunRequest, Signal, Suspend
 from harness.values import Effect, ToolOutcome
@@ -30,7 +31,7 @@ def as_outcome(value: object) -> ToolOutcome:
 
 def raised(error: BaseException) -> ToolOutcome:
     """The outcome of a call that raised."""
-    return ToolOutcome(content=storable(f"{type(error).__name__}: {error}"), status="raised")
+    return ToolOutcome(content=storable(error_line(error)), status="raised")
 
 
 def _wrap(value: object) -> ToolOutcome:

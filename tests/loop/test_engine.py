@@ -262,10 +262,3 @@ def test_an_exception_thrown_into_the_reader_cancels_a_paused_run() -> None:
     with pytest.raises(TimeoutError):
         events.throw(TimeoutError("too long"))  # type: ignore[attr-defined]
     assert provider.requests == []
-
-
-def test_the_conversation_holds_every_run_of_a_loop_in_order() -> None:
-    loop, _ = make([turn("one"), turn("two")], history="continue")
-    list(loop.stream("first"))
-    second_run = loop.run("second")
-    assert [message.text for message in second_run.messages] == ["first", "one", "second", "two"]

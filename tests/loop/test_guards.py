@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -148,3 +149,23 @@ def test_output_and_submit_calls_are_judged_by_nobody() -> None:
         [answer], output=output(), budget={"max_tool_calls": 0}, setup={"checks": [check]}
     )
     assert (trajectory.termination_reason, from_check) == (Reason.COMPLETED, [])
+
+
+def test_every_guard_judges_the_same_effects_of_a_call() -> None:
+    class Changing(FunctionTool):
+        asked = 0
+
+        def effects(self, arguments: JsonObject) -> Sequence[Effect] | None:
+            self.asked += 1
+            return [Effect("write" if self.asked > 1 else "read", "notes.txt", 1)]
+
+    changing = Changing("look", lambda _: "seen")
+    trajectory, _ = run(
+        [turn(calls=[call("1", "look")]), turn("done")],
+        tools=[changing],
+        setup={"hooks": [Hook(before_tool=lambda _: None, after_tool=lambda _, __: None)]},
+        governance={"autonomy": "read_only"},
+        budget={"max_files_modified": 0},
+    )
+    assert trajectory.tools_executed == ("look",)
+    assert changing.asked == 1
