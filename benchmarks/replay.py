@@ -16,7 +16,6 @@ from benchmarks.traffic import answer, requests, server
 from harness.cassette.http import use
 from harness.cassette.store import Store
 from harness.cassette.tape import Origin
-from harness.providers.openai_chat import OpenAIChat
 from harness.redaction import Redactor
 from harness.schema.results import RecordMode
 
@@ -61,7 +60,7 @@ def _with_cassette(path: Path, mode: RecordMode, client: openai.OpenAI, conversa
     origin = Origin("bench", "bench", 0, "-")
     with Store.open(path, mode, origin=origin, redactor=Redactor({})) as store:
         session = store.session("bench")
-        with use(session, [OpenAIChat()]):
+        with use(session):
             _ask_all(client, conversations)
         session.finish()
 

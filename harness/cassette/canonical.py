@@ -6,12 +6,14 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from harness.protocols import Dialect
+from harness.providers.catalog import all_dialects
 from harness.schema.record import Json, JsonObject
+
+_DIALECTS = all_dialects()
 
 DIGEST_CHARS = 24
 """Hex digits of the digests that stand in cassettes (96 bits)."""
@@ -152,9 +154,7 @@ def _object(value: Json) -> JsonObject:
     return value
 
 
-def canonical_request(
-    method: str, url: str, body: bytes, dialects: Sequence[Dialect]
-) -> CanonicalRequest:
+def canonical_request(method: str, url: str, body: bytes) -> CanonicalRequest:
     """The identity of an HTTP request.
 
     At a model endpoint host, port and headers do not count; for anything else method, URL and
@@ -163,7 +163,7 @@ def canonical_request(
     is_json, value = _body_value(body)
     if is_json and isinstance(value, dict):
         path = urlsplit(url).path.rstrip("/")
-        for dialect in dialects:
+        for dialect in _DIALECTS:
             spoken = _spoken(dialect.endpoint, path, value)
             if spoken is not None:
                 parameters, messages = dialect.split(spoken)

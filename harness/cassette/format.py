@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import (
     Field,
@@ -26,8 +26,25 @@ _SEAL = re.compile(rb',"sum":"([0-9a-f]{16})"\}\Z')
 _SEAL_LENGTH = len(b',"sum":""}') + _SUM_CHARS
 
 
-class StoredResponse(Record):
+class _Written(Record):
+    """What is written without the fields that say nothing."""
+
+    left_out: ClassVar[frozenset[str]] = frozenset()
+    """Fields that are written only where they differ from their default."""
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, write: SerializerFunctionWrapHandler) -> JsonObject:
+        fields: JsonObject = write(self)
+        for name in self.left_out:
+            if getattr(self, name) == type(self).model_fields[name].default:
+                del fields[name]
+        return fields
+
+
+class StoredResponse(_Written):
     """An HTTP answer as it is kept."""
+
+    left_out = frozenset({"cut"})
 
     status: int
     headers: dict[str, str] = Field(default_factory=dict)
@@ -35,10 +52,14 @@ class StoredResponse(Record):
     type: Literal["json", "events", "text", "base64"]
     """How `body` holds the content."""
     body: Json
+    cut: bool = False
+    """Whether the agent closed the stream before its end; `body` holds what had come."""
 
 
-class HeaderLine(Record):
+class HeaderLine(_Written):
     """First line: which cell this is, and what made it."""
+
+    left_out = frozenset({"match", "source"})
 
     kind: Literal["header"] = "header"
     format: Literal[1] = FORMAT
@@ -47,6 +68,10 @@ class HeaderLine(Record):
     repeat: int
     task_digest: str
     versions: dict[str, str]
+    match: Literal["request", "position"] = "request"
+    """Whether answers are found by their request, or given in order (imported conversations)."""
+    source: str | None = None
+    """What an imported cassette was made from."""
 
 
 class ParametersLine(Record):
@@ -58,8 +83,10 @@ class ParametersLine(Record):
     body: JsonObject
 
 
-class InteractionLine(Record):
+class InteractionLine(_Written):
     """A request and its answer."""
+
+    left_out = frozenset({"first_byte_s", "repeats", "fingerprint", "usage"})
 
     kind: Literal["interaction"] = "interaction"
     id: str
@@ -73,31 +100,31 @@ class InteractionLine(Record):
     """The variant that recorded it; others may use it too."""
     recorded_at: datetime
     latency_s: float
+    """From the request to the end of the answer."""
+    first_byte_s: float | None = None
+    """From the request to the first byte of the answer; None where it was not streamed."""
+    repeats: bool = False
+    """Whether it answers every later request like it as well: an error that was never got over."""
     model: str | None = None
     """The model's name as it answered."""
     fingerprint: str | None = None
     usage: Json = None
-    """Token counts as in the answer."""
+    """Token counts as in the answer; early recordings have them here as well as there."""
     add: list[JsonObject]
     """The messages that come after the parent's."""
     response: StoredResponse
 
 
-class StoredResult(Record):
+class StoredResult(_Written):
     """What a tool call gave."""
+
+    left_out = frozenset({"asks"})
 
     content: str
     status: Literal["ok", "failed", "raised", "timed_out"]
     duration_s: float
     asks: RunRequest | None = None
     """A signal, a suspension or a block; not written when there is none."""
-
-    @model_serializer(mode="wrap")
-    def _without_nothing(self, written: SerializerFunctionWrapHandler) -> JsonObject:
-        fields: JsonObject = written(self)
-        if self.asks is None:
-            del fields["asks"]
-        return fields
 
 
 class ToolLine(Record):

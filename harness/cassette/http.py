@@ -21,7 +21,6 @@ from harness.cassette.explain import Miss
 from harness.cassette.format import StoredResponse
 from harness.cassette.session import Session
 from harness.errors import HarnessError
-from harness.protocols import Dialect
 
 # Says nothing about the agent: overload and time-outs are tried again, a refused key is replaced.
 # 404 and 405 come from a wrong base_url or model name. Where a server listens is no part of a
@@ -32,7 +31,6 @@ _NOT_RECORDED = frozenset({401, 403, 404, 405, 407, 408, 409, 429})
 @dataclass(frozen=True, slots=True)
 class _Use:
     session: Session
-    dialects: tuple[Dialect, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +51,13 @@ _patch: list[CassetteContextDecorator] = []
 
 
 @contextmanager
-def use(session: Session, dialects: Sequence[Dialect] = ()) -> Iterator[Session]:
+def use(session: Session) -> Iterator[Session]:
     """Answer the HTTP requests made inside from a session.
 
     In a thread that does not know the context, the only open session is meant; where several are
     open, such a request is refused and every open session has a miss.
     """
-    entry = _Use(session, tuple(dialects))
+    entry = _Use(session)
     _enter(entry)
     token = _current.set(entry)
     try:
@@ -131,14 +129,12 @@ def _claim(request: Request) -> _Claim:
         if len(entries) != 1:
             return _Claim(None, None, _refuse(request, entries), started)
         chosen = entries[0]
-    canonical = canonical_request(
-        request.method, request.uri, request.body_bytes or b"", chosen.dialects
-    )
+    canonical = canonical_request(request.method, request.uri, request.body_bytes or b"")
     try:
-        stored = chosen.session.claim(canonical)
+        recorded = chosen.session.claim(canonical)
     except HarnessError as error:
         return _Claim(chosen, canonical, _miss_answer(str(error)), started)
-    answer = None if stored is None else _answer(stored)
+    answer = None if recorded is None else _answer(recorded.response)
     return _Claim(chosen, canonical, answer, started)
 
 

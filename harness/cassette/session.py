@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from harness.cassette.canonical import CanonicalRequest, canonical_json
 from harness.cassette.explain import Miss, explain
-from harness.cassette.format import StoredResponse, StoredResult, TrialLine
+from harness.cassette.format import InteractionLine, StoredResponse, StoredResult, TrialLine
 from harness.cassette.tape import Tape, ToolKey, verdict_id
 from harness.errors import HarnessError, ReplayMissError
 from harness.schema.results import Verdict
@@ -55,7 +55,7 @@ class Session:
         trial = tape.index.trials.get(variant)
         self._used = frozenset(() if trial is None else trial.interactions)
 
-    def claim(self, request: CanonicalRequest) -> StoredResponse | None:
+    def claim(self, request: CanonicalRequest) -> InteractionLine | None:
         """The recorded answer; None where the call is to go to the live model.
 
         Raises:
@@ -72,7 +72,7 @@ class Session:
                 self.fail(error)
                 raise
 
-    def _claim(self, request: CanonicalRequest) -> StoredResponse | None:
+    def _claim(self, request: CanonicalRequest) -> InteractionLine | None:
         # As it is first: a value that only now is known as a key may have been recorded plainly.
         # Rules last: they are dear.
         answer = self._serve(request)
@@ -91,7 +91,7 @@ class Session:
         self.unanswered = answer is None
         return answer
 
-    def _serve(self, request: CanonicalRequest) -> StoredResponse | None:
+    def _serve(self, request: CanonicalRequest) -> InteractionLine | None:
         ordinal = self._cursors[request.digest]
         entry = self._tape.find(request.digest, ordinal, self.variant, self._used)
         if entry is None:
@@ -99,7 +99,7 @@ class Session:
         line = self._tape.interaction(entry)
         self._advance(request, entry.id, line.latency_s)
         self.served += 1
-        return line.response
+        return line
 
     def _advance(self, request: CanonicalRequest, interaction: str, latency_s: float) -> None:
         self.unanswered = False
@@ -113,7 +113,12 @@ class Session:
             self.last = interaction
 
     def append(
-        self, request: CanonicalRequest, response: StoredResponse, *, latency_s: float
+        self,
+        request: CanonicalRequest,
+        response: StoredResponse,
+        *,
+        latency_s: float,
+        first_byte_s: float | None = None,
     ) -> None:
         """Record a live answer; it is on disk when this returns.
 
@@ -130,6 +135,7 @@ class Session:
                     response,
                     variant=self.variant,
                     latency_s=latency_s,
+                    first_byte_s=first_byte_s,
                 )
             except HarnessError as error:
                 self.fail(error)

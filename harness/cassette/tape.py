@@ -148,6 +148,7 @@ class Tape:
         *,
         variant: str,
         latency_s: float,
+        first_byte_s: float | None = None,
         recorded_at: datetime | None = None,
     ) -> str:
         """Append an interaction, already redacted, and the parameters if they are new."""
@@ -172,6 +173,7 @@ class Tape:
                 variant=variant,
                 recorded_at=recorded_at or datetime.now(UTC),
                 latency_s=latency_s,
+                first_byte_s=first_byte_s,
                 model=model,
                 fingerprint=fingerprint,
                 usage=usage,

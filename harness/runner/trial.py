@@ -15,7 +15,7 @@ from harness.cassette.tape import Origin
 from harness.cassette.tool_results import RecordedTools
 from harness.errors import InfrastructureError
 from harness.protocols import Provider
-from harness.providers.catalog import NO_KEY, VENDORS, all_dialects, live_client
+from harness.providers.catalog import NO_KEY, VENDORS, live_client
 from harness.redaction import Redactor
 from harness.runner.plan import Cell, TrialSpec
 from harness.runner.scenario_trial import run_scenario
@@ -106,7 +106,7 @@ def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> 
             tools=tools,
             clock=lambda: session.elapsed_s,
         )
-        with use(session, all_dialects()):
+        with use(session):
             trajectory = loop.run(spec.task.instruction, system=spec.system, run_id=spec.trial_id)
         # Before the verdict, which is found by what was said: replay must say the same.
         trajectory = redactor.record(_true_ending(trajectory, session))

@@ -49,5 +49,5 @@ def ask(session: Session, *texts: str, live: str) -> str:
     if stored is None:
         session.append(call, answer(live), latency_s=0.01)
         return live
-    assert isinstance(stored.body, dict)
-    return str(stored.body["text"])
+    assert isinstance(stored.response.body, dict)
+    return str(stored.response.body["text"])

@@ -19,7 +19,6 @@ from harness.cassette.http import use
 from harness.cassette.session import Session
 from tests.cassette.cells import open_store
 from tests.cassette.loopback import (
-    DIALECTS,
     Upstream,
     ask_anthropic,
     ask_openai,
@@ -39,7 +38,7 @@ both = pytest.mark.parametrize("ask", [ask_openai, ask_anthropic])
 def record(path: Path, run: Callable[[Upstream], Any], variant: str = "baseline") -> Session:
     with upstream() as server, open_store(path, "new_episodes") as store:
         session = store.session(variant)
-        with use(session, DIALECTS):
+        with use(session):
             run(server)
         session.finish()
     return session
@@ -55,7 +54,7 @@ def test_what_was_recorded_replays_with_the_server_gone(tmp_path: Path, ask: Ask
     assert (session.served, session.recorded) == (0, 2)
     with open_store(path) as store:
         session = store.session("baseline")
-        with use(session, DIALECTS):
+        with use(session):
             replayed = [ask(NOWHERE, user(text)) for text in ("one", "two")]
     assert (session.served, session.recorded) == (2, 0)
     assert replayed == answers == ["answer 1", "answer 2"]
@@ -75,7 +74,7 @@ def test_the_async_sdks_record_and_replay(tmp_path: Path):
     path = tmp_path / "0.jsonl"
     answers: list[str | None] = []
     record(path, lambda server: answers.extend(asyncio.run(ask(server.port))))
-    with open_store(path) as store, use(store.session("baseline"), DIALECTS):
+    with open_store(path) as store, use(store.session("baseline")):
         assert asyncio.run(ask(NOWHERE)) == answers == ["answer 1", "answer 2"]
 
 
@@ -101,7 +100,7 @@ def test_streams_record_and_replay(tmp_path: Path, compress: bool):
     path = tmp_path / "0.jsonl"
     answers: list[str] = []
     record(path, run)
-    with open_store(path) as store, use(store.session("baseline"), DIALECTS):
+    with open_store(path) as store, use(store.session("baseline")):
         assert ask(NOWHERE) == answers == ["a", "b\u2028", "c\nd", "", "☃ [DONE]"]
     text = path.read_text()
     assert '"type":"events"' in text
@@ -117,7 +116,7 @@ def test_compressed_answers_are_stored_as_json(tmp_path: Path, ask: Ask):
     path = tmp_path / "0.jsonl"
     record(path, run)
     assert '"type":"json"' in path.read_text()
-    with open_store(path) as store, use(store.session("baseline"), DIALECTS):
+    with open_store(path) as store, use(store.session("baseline")):
         assert ask(NOWHERE, user("one")) == "answer 1"
 
 
@@ -125,7 +124,7 @@ def test_compressed_answers_are_stored_as_json(tmp_path: Path, ask: Ask):
 def test_a_miss_is_a_bad_request_that_no_sdk_tries_again(tmp_path: Path, ask: Ask):
     with open_store(tmp_path / "0.jsonl") as store:
         session = store.session("baseline")
-        with use(session, DIALECTS), pytest.raises(BAD_REQUEST) as caught:
+        with use(session), pytest.raises(BAD_REQUEST) as caught:
             ask(NOWHERE, user("one"), retries=5)
     assert len(session.misses) == 1
     assert "--record-mode new_episodes" in str(caught.value)
@@ -148,7 +147,7 @@ def test_an_async_miss_that_nobody_awaits_is_remembered(tmp_path: Path):
 
     with open_store(tmp_path / "0.jsonl") as store:
         session = store.session("baseline")
-        with use(session, DIALECTS):
+        with use(session):
             asyncio.run(agent())
     assert [miss.cause for miss in session.misses] == ["nothing recorded"]
 
@@ -158,7 +157,7 @@ def test_after_a_miss_everything_is_missed(tmp_path: Path):
     record(path, lambda server: ask_openai(server.port, user("one")))
     with open_store(path) as store:
         session = store.session("baseline")
-        with use(session, DIALECTS):
+        with use(session):
             for text in ("other", "one"):
                 with pytest.raises(openai.BadRequestError):
                     ask_openai(NOWHERE, user(text))
@@ -171,11 +170,11 @@ def test_identical_requests_of_a_trial_get_the_answers_in_order(tmp_path: Path):
     record(path, lambda s: [ask_openai(s.port, user("one")) for _ in range(2)])
     with open_store(path) as store:
         for variant in ("baseline", "another"):
-            with use(store.session(variant), DIALECTS):
+            with use(store.session(variant)):
                 replayed = [ask_openai(NOWHERE, user("one")) for _ in range(2)]
                 assert replayed == ["answer 1", "answer 2"]
         session = store.session("baseline")
-        with use(session, DIALECTS):
+        with use(session):
             ask_openai(NOWHERE, user("one"))
             ask_openai(NOWHERE, user("one"))
             with pytest.raises(openai.BadRequestError):
@@ -187,7 +186,7 @@ def test_threads_with_different_cassettes_do_not_mix(tmp_path: Path):
     def run(number: int, port: int, mode: Any) -> list[str]:
         with open_store(tmp_path / f"{number}.jsonl", mode) as store:
             session = store.session("baseline")
-            with use(session, DIALECTS):
+            with use(session):
                 answers = [ask_openai(port, user(f"{number}.{i}")) for i in range(4)]
             session.finish()
         return answers
@@ -210,7 +209,7 @@ def test_asyncio_tasks_with_different_cassettes_do_not_mix(tmp_path: Path):
         answers = []
         with open_store(tmp_path / f"{number}.jsonl", mode) as store:
             session = store.session("baseline")
-            with use(session, DIALECTS):
+            with use(session):
                 async with openai.AsyncOpenAI(api_key="k", base_url=url, max_retries=0) as client:
                     for turn in range(3):
                         message: Any = user(f"{number}.{turn}")
@@ -231,7 +230,7 @@ def test_a_pool_thread_means_the_only_open_cassette(tmp_path: Path):
     record(path, lambda server: ask_openai(server.port, user("one")))
     with (
         open_store(path) as store,
-        use(store.session("baseline"), DIALECTS),
+        use(store.session("baseline")),
         ThreadPoolExecutor(1) as pool,
     ):
         assert pool.submit(ask_openai, NOWHERE, user("one")).result() == "answer 1"
@@ -245,8 +244,8 @@ def test_a_thread_that_could_mean_several_cassettes_is_refused(tmp_path: Path):
     ):
         sessions = [first.session("baseline"), second.session("baseline")]
         with (
-            use(sessions[0], DIALECTS),
-            use(sessions[1], DIALECTS),
+            use(sessions[0]),
+            use(sessions[1]),
             ThreadPoolExecutor(1) as pool,
         ):
             call = pool.submit(ask_openai, server.port, user("one"))
@@ -270,7 +269,7 @@ def test_a_refused_request_is_part_of_the_recording(tmp_path: Path, ask: Ask):
     assert (session.recorded, session.unanswered) == (1, False)
     with open_store(path) as store:
         session = store.session("baseline")
-        with use(session, DIALECTS), pytest.raises(BAD_REQUEST, match="refused"):
+        with use(session), pytest.raises(BAD_REQUEST, match="refused"):
             ask(NOWHERE, user("one"))
     assert session.misses == []
 
@@ -285,7 +284,7 @@ def test_what_the_sdk_tries_again_is_not_recorded(tmp_path: Path, ask: Ask, stat
 
     path = tmp_path / "0.jsonl"
     assert record(path, run).recorded == 1
-    with open_store(path) as store, use(store.session("baseline"), DIALECTS):
+    with open_store(path) as store, use(store.session("baseline")):
         assert ask(NOWHERE, user("one")) == "answer 3"
 
 
@@ -302,7 +301,7 @@ def test_a_refused_key_and_a_wrong_address_are_not_recorded(tmp_path: Path, ask:
 
     path = tmp_path / "0.jsonl"
     assert record(path, run).recorded == 1
-    with open_store(path) as store, use(store.session("baseline"), DIALECTS):
+    with open_store(path) as store, use(store.session("baseline")):
         assert ask(NOWHERE, user("one")) == "answer 2"
 
 
@@ -310,7 +309,7 @@ def test_a_connection_error_reaches_the_agent_and_is_not_recorded(tmp_path: Path
     path = tmp_path / "0.jsonl"
     with open_store(path, "new_episodes") as store:
         session = store.session("baseline")
-        with use(session, DIALECTS), pytest.raises(openai.APIConnectionError):
+        with use(session), pytest.raises(openai.APIConnectionError):
             ask_openai(NOWHERE, user("one"))
         session.finish(complete=False)
     assert session.unanswered
@@ -338,7 +337,7 @@ def test_other_endpoints_and_clients_are_recorded_by_method_url_and_body(tmp_pat
     session = record(path, run)
     assert session.recorded == 3
     assert session.last is None
-    with open_store(path) as store, use(store.session("baseline"), DIALECTS):
+    with open_store(path) as store, use(store.session("baseline")):
         assert ask(urls[0]) == answers
 
 
@@ -382,7 +381,7 @@ def test_two_front_doors_of_one_host_are_the_same_endpoint(tmp_path: Path):
     message: Any = user("one")
     with (
         open_store(path) as store,
-        use(store.session("baseline"), DIALECTS),
+        use(store.session("baseline")),
         openai.OpenAI(api_key="k", base_url="https://example.invalid/api/v1") as client,
     ):
         chat = client.chat.completions.create(model="tiny", messages=[message])

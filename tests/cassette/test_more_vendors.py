@@ -112,7 +112,7 @@ def record(path: Path, vendor: Vendor, on_delta: Any) -> tuple[list[ModelTurn], 
         streamed = vendor.streamed(vendor.answer)
         server.answers = [streamed if on_delta else Answer(200, vendor.answer)]
         session = store.session("baseline")
-        with use(session, DIALECTS):
+        with use(session):
             turns = converse(vendor.client(base_url=server.url, api_key=KEY), on_delta)
         session.finish()
     assert session.recorded == len(server.bodies) == 2
@@ -122,7 +122,7 @@ def record(path: Path, vendor: Vendor, on_delta: Any) -> tuple[list[ModelTurn], 
 def replay(path: Path, run: Callable[[], Any]) -> Session:
     with open_store(path) as store:
         session = store.session("baseline")
-        with use(session, DIALECTS):
+        with use(session):
             run()
     return session
 

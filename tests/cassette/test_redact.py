@@ -16,7 +16,7 @@ from harness.schema.record import JsonObject
 from harness.schema.results import Verdict
 from harness.values import ToolInvocation, ToolOutcome
 from tests.cassette.cells import ask, open_store
-from tests.cassette.loopback import DIALECTS, ask_openai, upstream, user
+from tests.cassette.loopback import ask_openai, upstream, user
 
 SECRET = 'pl"än\\ted/key+1'
 """Written differently in JSON, in JSON within JSON, and in URLs."""
@@ -107,7 +107,7 @@ def test_a_planted_key_is_in_no_byte_of_the_file(
         server.answers = [f"so-{json.dumps(secret)}-it-is"]
         server.headers = {"x-request-id": secret.encode("ascii", "replace").decode()}
         session = store.session(f"variant {secret}"[:7])
-        with use(session, DIALECTS):
+        with use(session):
             turn(server.port)
         outcome = RecordedTools(Tools(), session, mode="live").invoke(call)
         session.record_verdict("t", "t", Verdict(rewards={"reward": 1}, log=f"saw {secret}"))
@@ -121,7 +121,7 @@ def test_a_planted_key_is_in_no_byte_of_the_file(
             continue
         with open_store(path, secrets=again) as store:
             session = store.session("variant")
-            with use(session, DIALECTS):
+            with use(session):
                 turn(1)
             tools = RecordedTools(Tools(), session, mode="replay")
             assert tools.invoke(call) == outcome
@@ -133,11 +133,11 @@ def test_a_miss_does_not_show_a_secret(tmp_path: Path):
     secrets = {"A_API_KEY": SECRET}
     with upstream() as server, open_store(path, "new_episodes", secrets=secrets) as store:
         session = store.session("a")
-        with use(session, DIALECTS):
+        with use(session):
             ask_openai(server.port, user("hello"))
     with open_store(path, secrets=secrets) as store:
         session = store.session("a")
-        with use(session, DIALECTS), pytest.raises(Exception, match=r"\[redacted\]"):
+        with use(session), pytest.raises(Exception, match=r"\[redacted\]"):
             ask_openai(1, user(f"hello {SECRET}"))
     assert SECRET not in session.misses[0].text
 
