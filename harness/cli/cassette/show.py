@@ -1,4 +1,4 @@
-"""`harness cassette`: look at recordings."""
+"""`harness cassette show`: a cassette as a tree of conversations."""
 
 from __future__ import annotations
 
@@ -8,100 +8,26 @@ from pathlib import Path
 
 import click
 
-from harness.analysis.numbers import count, plural
 from harness.cassette.format import StoredResponse
 from harness.cassette.view import CassetteView, InteractionView, read
 from harness.cli import FINE
+from harness.cli.cassette.ls import summary
 from harness.cli.options import make_command
-from harness.cli.terminal import Terminal, table
+from harness.cli.terminal import Terminal
 from harness.errors import BadInputError, ModelCallError
 from harness.providers.catalog import all_dialects, recorded_turn
 from harness.schema.messages import Text, ToolCall
-from harness.schema.record import Json, JsonObject, Record
-
-_FOLDER = Path("cassettes")
-
-
-class CassetteSummary(Record):
-    """One file in short."""
-
-    file: str
-    suite: str
-    task: str
-    repeat: int
-    variants: tuple[str, ...]
-    """Variants whose recording is finished."""
-    interactions: int
-    tools: int
-    verdicts: int
-    models: tuple[str, ...]
-    recorded_on: str | None
-    """Day of the latest recording."""
-    size_bytes: int
-
-
-@click.group("cassette", epilog="Example: harness cassette ls cassettes/basics")
-def command() -> None:
-    """Look at recordings: list them, or read one as a conversation."""
-
-
-@make_command("ls", example="harness cassette ls cassettes/basics")
-@click.argument("path", type=click.Path(path_type=Path), default=_FOLDER)
-def _ls(terminal: Terminal, path: Path) -> int:
-    """List the cassettes in a folder (default: cassettes), every line of them checked."""
-    if not path.exists():
-        raise BadInputError(f"{path}: no such folder or file; record with `harness run`")
-    files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
-    found = [_summary(read(file)) for file in files]
-    data = {"cassettes": [one.model_dump(mode="json") for one in found]}
-    terminal.result(data, _listing(found) if found else [f"{path} holds no cassette."])
-    return FINE
-
-
-def _summary(view: CassetteView) -> CassetteSummary:
-    between = view.recorded_between
-    return CassetteSummary(
-        file=str(view.path),
-        suite=view.header.suite,
-        task=view.header.task,
-        repeat=view.header.repeat,
-        variants=tuple(sorted(view.trials)),
-        interactions=len(view.interactions),
-        tools=len(view.tools),
-        verdicts=len(view.verdicts),
-        models=view.models,
-        recorded_on=between[1].date().isoformat() if between else None,
-        size_bytes=view.size_bytes,
-    )
-
-
-def _listing(found: list[CassetteSummary]) -> Iterator[str]:
-    heading = ["file", "variants", "model calls", "tool calls", "bytes", "model", "recorded on"]
-    rows = [
-        [
-            one.file,
-            ", ".join(one.variants),
-            count(one.interactions),
-            count(one.tools),
-            count(one.size_bytes),
-            ", ".join(one.models),
-            one.recorded_on or "–",
-        ]
-        for one in found
-    ]
-    yield from table([heading, *rows], right=(2, 3, 4))
-    size = sum(one.size_bytes for one in found)
-    yield f"{plural(len(found), 'cassette')}, {plural(size, 'byte')}"
+from harness.schema.record import Json, JsonObject
 
 
 @make_command("show", example="harness cassette show cassettes/basics/contact-card/0.jsonl")
 @click.argument("file", type=click.Path(path_type=Path))
-def _show(terminal: Terminal, file: Path) -> int:
+def command(terminal: Terminal, file: Path) -> int:
     """Print a cassette as the tree of its conversations, each branch with its variants."""
     if not file.is_file():
         raise BadInputError(f"{file}: no such file; `harness cassette ls` lists them")
     view = read(file)
-    data = _summary(view).model_dump(mode="json") | {
+    data = summary(view).model_dump(mode="json") | {
         "tree": [
             entry.line.model_dump(mode="json")
             | {
@@ -209,7 +135,3 @@ def _labelled(label: str, text: str) -> Iterator[str]:
     yield f"{label + ':':<11}{first}".rstrip()
     for line in rest:
         yield f"{'':<11}{line}".rstrip()
-
-
-command.add_command(_ls)
-command.add_command(_show)
