@@ -1,0 +1,59 @@
+"""The reader that docs/cassette-format.md shows reads what we write, and agrees with our own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cassette.format import FORMAT, Line
+from harness.cassette.view import read
+from harness.schema.record import Record
+from tests.docs.pages import ROOT, script
+
+PAGE = ROOT / "docs" / "cassette-format.md"
+SHIPPED = sorted((ROOT / "cassettes").rglob("*.jsonl"))
+
+
+@pytest.fixture(scope="module")
+def shown() -> dict[str, Any]:
+    """What the page's code defines, without its last lines, which use it."""
+    defined: dict[str, Any] = {}
+    exec(compile(script(PAGE).partition("\ncassette = ")[0], str(PAGE), "exec"), defined)
+    return defined
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_the_reader_on_the_page_rebuilds_every_request(path: Path, shown: dict[str, Any]):
+    rebuilt = shown["requests"](shown["read"](path))
+    view = read(path)
+    ours: dict[str, int] = {}
+    for name, one in view.interactions.items():
+        ours[name] = len(one.line.add) + (0 if one.parent is None else ours[one.parent])
+    assert ours
+    assert {name: len(messages) for name, messages in rebuilt.items()} == ours
+
+
+def test_the_reader_on_the_page_refuses_a_damaged_line(tmp_path: Path, shown: dict[str, Any]):
+    lines = SHIPPED[0].read_bytes().split(b"\n")
+    lines[2] = lines[2].replace(b'"latency_s":', b'"latency_s":1', 1)
+    path = tmp_path / "0.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    with pytest.raises(ValueError, match=r"0\.jsonl:3"):
+        shown["read"](path)
+
+
+def test_the_page_names_every_kind_of_line_and_every_key():
+    page = PAGE.read_text()
+    records: list[type[Record]] = list(Line.__args__[0].__args__)  # type: ignore[attr-defined]
+    missing = [
+        f"{record.__name__}.{name}"
+        for record in records
+        for name in record.model_fields
+        if f"`{name}`" not in page and f"`{name}." not in page
+    ]
+    assert missing == []
+    assert f"version {FORMAT}" in page
+    kinds = {record.model_fields["kind"].default for record in records}
+    assert all(f"| `{kind}` |" in page for kind in kinds), sorted(kinds)
