@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.cassette.canonical import CanonicalRequest, canonical_json
-from harness.cassette.index import Entry, Index, read_interaction, read_parameters
-from harness.cassette.journal import Journal
+from harness.cassette.nearest import Nearest, find_nearest
+from harness.cassette.reading import difference, harmless
 from harness.schema.record import Json, JsonObject
 
-_LONG_LINE = 160
-_MAX_DIFF_LINES = 60
-_SENTENCE_END = re.compile(r"(?<=[.;:!?]) ")
+__all__ = ["Miss", "Nearest", "explain", "find_nearest"]
+
+SYSTEM_PROMPT = "the system prompt"
+REPETITION = "repetition"
+_SYSTEM_ROLES = ("system", "developer")
+_SYSTEM_PARAMETERS = ("system", "instructions", "systemInstruction", "system_instruction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,125 +22,142 @@ class Miss:
     """Something that replay was asked for and that was never recorded."""
 
     cause: str
-    """Short key: equal for misses that have the same reason."""
+    """Short key: what is not as it was recorded."""
     text: str
     """The explanation, ready to be shown."""
+    difference: str = ""
+    """The first difference as a unified diff; empty where there is none to show."""
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
-    """The recorded request that shares the longest beginning with a missed one."""
-
-    entry: Entry
-    equal_messages: int
-    next_message: JsonObject | None
-    """The first recorded message that is not equal; None where the recording has no more."""
-    recorded_on: str
-    endpoint: str
-    parameters: JsonObject
+class _Found:
+    cause: str
+    difference: str
+    also: tuple[str, ...] = ()
+    """Further things that differ."""
 
 
-def find_nearest(journal: Journal, index: Index, request: CanonicalRequest) -> Nearest | None:
-    """Search the conversation tree; only lines along the request's own path are read."""
-    canonical = [canonical_json(message) for message in request.messages]
-    best: tuple[tuple[bool, int, bool, int], Nearest] | None = None
-    open_nodes: list[tuple[str | None, int]] = [(None, 0)]
-    seen: set[str] = set()
-    while open_nodes:
-        parent, depth = open_nodes.pop()
-        for entry in index.children.get(parent, ()):
-            line = read_interaction(journal, entry)
-            equal = _common(canonical[depth:], line.add)
-            if equal == len(line.add) and entry.chain not in seen:
-                seen.add(entry.chain)
-                open_nodes.append((entry.chain, depth + equal))
-            parameters = read_parameters(journal, index, entry.parameters)
-            rest = line.add[equal:]
-            rank = (
-                parameters.endpoint == request.endpoint,
-                depth + equal,
-                entry.parameters == request.parameters_digest,
-                -abs(depth + len(line.add) - len(canonical)),
-            )
-            if best is None or rank > best[0]:
-                best = rank, Nearest(
-                    entry,
-                    depth + equal,
-                    rest[0] if rest else None,
-                    line.recorded_at.date().isoformat(),
-                    parameters.endpoint,
-                    parameters.body,
-                )  # fmt: skip
-    return None if best is None else best[1]
-
-
-def _common(canonical: list[bytes], messages: list[JsonObject]) -> int:
-    count = 0
-    for ours, theirs in zip(canonical, messages, strict=False):
-        if ours != canonical_json(theirs):
-            break
-        count += 1
-    return count
-
-
-def first_difference(request: CanonicalRequest, nearest: Nearest) -> tuple[str, str]:
-    """The cause of a miss, and a diff of the first thing that is not equal."""
-    at = nearest.equal_messages
+def _first(request: CanonicalRequest, nearest: Nearest) -> _Found:
     if nearest.endpoint != request.endpoint:
-        return "endpoint", _diff(nearest.endpoint, request.endpoint)
+        return _Found("endpoint", difference(nearest.endpoint, request.endpoint))
+    changed = _changed_parameters(request.parameters, nearest.parameters)
+    at = nearest.equal_messages
     if at < len(request.messages) or nearest.next_message is not None:
         now = request.messages[at] if at < len(request.messages) else None
-        shown = now if now is not None else nearest.next_message
-        role = shown.get("role") if shown is not None else None
-        named = f" ({role})" if isinstance(role, str) else ""
-        return f"message {at + 1}{named}", _diff(nearest.next_message, now)
-    for key in sorted(request.parameters.keys() | nearest.parameters.keys()):
-        before, now_value = nearest.parameters.get(key), request.parameters.get(key)
-        if canonical_json(before) != canonical_json(now_value):
-            return f"parameter {key}", _diff(before, now_value)
-    return "repetition", ""
+        cause = _name_message(at, now or nearest.next_message or {})
+        before, after = _shown_messages(nearest.next_message, now)
+        return _Found(cause, difference(before, after), tuple(map(_name_parameter, changed)))
+    if not changed:
+        return _Found(REPETITION, "")
+    return _parameters_differ(changed, nearest.parameters, request.parameters)
 
 
-def _diff(before: Json, now: Json) -> str:
-    lines = list(
-        difflib.unified_diff(
-            list(_lines(before)), list(_lines(now)), "recorded", "now", n=2, lineterm=""
-        )
-    )
-    if len(lines) > _MAX_DIFF_LINES:
-        more = len(lines) - _MAX_DIFF_LINES
-        lines = [*lines[:_MAX_DIFF_LINES], f"... {more} more lines"]
-    return "\n".join(lines)
+def _changed_parameters(now: JsonObject, before: JsonObject) -> list[str]:
+    """Names of what differs: instructions first, then tools, then settings."""
+    names = [
+        name
+        for name in sorted(now.keys() | before.keys())
+        if canonical_json(before.get(name)) != canonical_json(now.get(name))
+    ]
+    return sorted(names, key=lambda name: (name not in _SYSTEM_PARAMETERS, name != "tools"))
 
 
-def _lines(value: Json, indent: str = "") -> Iterator[str]:
-    """A value as lines in which one changed word changes one line."""
-    if value is None and not indent:
-        return
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _entry(f"{indent}{key}:", item, indent)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _entry(f"{indent}-", item, indent)
-    elif isinstance(value, str):
-        for line in value.split("\n"):
-            parts = _SENTENCE_END.split(line) if len(line) > _LONG_LINE else [line]
-            yield from (indent + part for part in parts)
+def _name_message(at: int, message: JsonObject) -> str:
+    role = message.get("role")
+    if at == 0 and role in _SYSTEM_ROLES:
+        return SYSTEM_PROMPT
+    return f"message {at + 1} ({role})" if isinstance(role, str) else f"message {at + 1}"
+
+
+def _name_parameter(name: str) -> str:
+    if name in _SYSTEM_PARAMETERS:
+        return SYSTEM_PROMPT
+    return "the tools" if name == "tools" else f"parameter {name}"
+
+
+def _shown_messages(before: JsonObject | None, now: JsonObject | None) -> tuple[Json, Json]:
+    """Two messages without what they have in common around their text."""
+    texts = [None if message is None else _only_text(message) for message in (before, now)]
+    roles = {message.get("role") for message in (before, now) if message is not None}
+    if len(roles) == 1 and all(
+        text is not None or message is None
+        for text, message in zip(texts, (before, now), strict=True)
+    ):
+        return texts[0], texts[1]
+    return before, now
+
+
+def _only_text(value: Json) -> str | None:
+    """The text of a message or parameter that holds nothing else."""
+    if isinstance(value, dict) and set(value) == {"role", "content"}:
+        value = value["content"]
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+        if isinstance(value, dict) and set(value) == {"type", "text"}:
+            value = value["text"]
+    return value if isinstance(value, str) else None
+
+
+def _parameters_differ(changed: list[str], before: JsonObject, now: JsonObject) -> _Found:
+    first = changed[0]
+    if first in _SYSTEM_PARAMETERS:
+        old, new = _only_text(before.get(first)), _only_text(now.get(first))
+        if old is None or new is None:
+            diff = difference(before.get(first), now.get(first))
+        else:
+            diff = difference(old, new)
+        return _Found(SYSTEM_PROMPT, diff, tuple(map(_name_parameter, changed[1:])))
+    if first == "tools":
+        also = tuple(map(_name_parameter, changed[1:]))
+        return _tools_differ(before.get(first), now.get(first), also)
+    # Settings are short: all of them at once.
+    old_values: JsonObject = {name: before[name] for name in changed if name in before}
+    new_values: JsonObject = {name: now[name] for name in changed if name in now}
+    kind = "parameter" if len(changed) == 1 else "parameters"
+    return _Found(f"{kind} {', '.join(changed)}", difference(old_values, new_values))
+
+
+def _tools_differ(before: Json, now: Json, also: tuple[str, ...]) -> _Found:
+    """Tool lists compared by name."""
+    old, new = _by_name(before), _by_name(now)
+    if old is None or new is None:
+        return _Found("the tools", difference(before, now), also)
+    added = [name for name in new if name not in old]
+    removed = [name for name in old if name not in new]
+    changed = [
+        name
+        for name in old
+        if name in new and canonical_json(old[name]) != canonical_json(new[name])
+    ]
+    said = [
+        f"{word} {', '.join(names)}"
+        for word, names in (("added", added), ("removed", removed), ("changed", changed))
+        if names
+    ]
+    parts: list[str] = [f"Tools: {'; '.join(said) or 'in another order'}."]
+    if changed:
+        first: Json = {name: old[name] for name in changed}
+        parts.append(difference(first, {name: new[name] for name in changed}))
     else:
-        yield indent + canonical_json(value).decode()
+        names: list[Json] = list(old)
+        parts.append(difference(names, list(new)))
+    return _Found("the tools", "\n".join(parts), also)
 
 
-def _entry(head: str, item: Json, indent: str) -> Iterator[str]:
-    nested = list(_lines(item, indent + "  "))
-    if isinstance(item, (dict, list)) and item:
-        yield head
-        yield from nested
-    elif len(nested) == 1:
-        yield f"{head} {nested[0].strip()}"
-    else:
-        yield head
-        yield from nested
+def _by_name(tools: Json) -> dict[str, Json] | None:
+    """Tools by their names; None where they have none, or share one."""
+    if tools is None:
+        return {}
+    if not isinstance(tools, list):
+        return None
+    found: dict[str, Json] = {}
+    for tool in tools:
+        inner = tool.get("function", tool) if isinstance(tool, dict) else None
+        name = inner.get("name") if isinstance(inner, dict) else None
+        if not isinstance(name, str) or name in found:
+            return None
+        found[name] = inner
+    return found
 
 
 def explain(
@@ -156,19 +173,21 @@ def explain(
     size = f" ({count} message{'s' * (count != 1)})" if request.is_model_call else ""
     head = f"{where} has no recording of this request to {request.endpoint}{size}."
     parts = [head]
+    found = _Found("nothing recorded", "")
     if nearest is None:
-        cause = "nothing recorded"
         parts.append("It holds no recorded request at all.")
     else:
-        cause, diff = first_difference(request, nearest)
+        found = _first(request, nearest)
         parts.append(
             f"The nearest one was recorded on {nearest.recorded_on} by variant"
             f" {nearest.entry.variant!r}; {nearest.equal_messages} of {count} messages are equal."
         )
-        if diff:
-            parts.append(f"First difference, in {cause}:\n{diff}")
-        else:
+        if found.cause == REPETITION:
             parts.append("It is the same request, made more often than it was recorded.")
+        else:
+            parts.append(f"First difference, in {found.cause}:\n{found.difference}")
+        if found.also:
+            parts.append(f"Also different: {', '.join(found.also)}.")
     if task_changed is not None:
         parts.append(
             "The task has changed since it was recorded."
@@ -177,4 +196,4 @@ def explain(
         )
     if record_hint:
         parts.append(f"To record from here on: {record_hint}")
-    return Miss(cause, "\n".join(parts))
+    return Miss(harmless(found.cause), harmless("\n".join(parts)), harmless(found.difference))

@@ -1,0 +1,119 @@
+"""Which recorded request is nearest to one that was not recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from harness.cassette.canonical import CanonicalRequest, canonical_json
+from harness.cassette.format import ParametersLine
+from harness.cassette.index import Entry, Index, read_interaction, read_parameters
+from harness.cassette.journal import Journal
+from harness.cassette.reading import text_lines
+from harness.schema.record import Json, JsonObject
+
+_READ_WHOLE = 40
+"""Of more recordings beside each other, only those that look most alike are read whole."""
+_SAMPLES = 10
+_SAMPLE_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The recorded request that shares the longest beginning with a missed one."""
+
+    entry: Entry
+    equal_messages: int
+    next_message: JsonObject | None
+    """The first recorded message that is not equal; None where the recording has no more."""
+    recorded_on: str
+    endpoint: str
+    parameters: JsonObject
+
+
+def find_nearest(journal: Journal, index: Index, request: CanonicalRequest) -> Nearest | None:
+    """Search the conversation tree along the request's own path, and beside it.
+
+    The longest common beginning counts first; then how few lines differ after it.
+    """
+    search = _Search(journal, index, request)
+    best: tuple[tuple[bool, int, int, int], Nearest] | None = None
+    for depth, entry in search.candidates():
+        rank, found = search.measure(depth, entry)
+        if best is None or rank > best[0]:
+            best = rank, found
+    return None if best is None else best[1]
+
+
+class _Search:
+    def __init__(self, journal: Journal, index: Index, request: CanonicalRequest) -> None:
+        self._journal = journal
+        self._index = index
+        self._request = request
+        self._canonical = [canonical_json(message) for message in request.messages]
+        self._parameters: dict[str, tuple[ParametersLine, int]] = {}
+
+    def candidates(self) -> Iterator[tuple[int, Entry]]:
+        """What continues the longest recorded beginning of the request, or a shorter one."""
+        path = [(None, 0), *((chain, at) for at, chain in enumerate(self._request.chain, 1))]
+        for chain, depth in reversed(path):
+            beside = self._index.children.get(chain, ())
+            for entry in self._most_alike(depth, beside):
+                yield depth, entry
+
+    def _most_alike(self, depth: int, beside: Iterable[Entry]) -> Iterable[Entry]:
+        entries = list(beside)
+        if len(entries) <= _READ_WHOLE:
+            return entries
+        samples = self._samples(depth)
+        alike = [
+            (sum(sample in raw for sample in samples), -at)
+            for at, raw in enumerate(self._journal.raw(entry.place) for entry in entries)
+        ]
+        return [entries[-at] for _, at in sorted(alike, reverse=True)[:_READ_WHOLE]]
+
+    def _samples(self, depth: int) -> list[bytes]:
+        """Pieces of what the request adds, as they would stand in a line of the file."""
+        added = self._request.messages[depth:]
+        written = json.dumps(added, ensure_ascii=False, separators=(",", ":")).encode()
+        step = max(1, len(written) // _SAMPLES)
+        return [written[at : at + _SAMPLE_BYTES] for at in range(0, len(written), step)]
+
+    def measure(self, depth: int, entry: Entry) -> tuple[tuple[bool, int, int, int], Nearest]:
+        line = read_interaction(self._journal, entry)
+        parameters, other_parameters = self._read_parameters(entry.parameters)
+        equal = 0
+        for ours, theirs in zip(self._canonical[depth:], line.add, strict=False):
+            if ours != canonical_json(theirs):
+                break
+            equal += 1
+        rest = line.add[equal:]
+        at = depth + equal
+        now = self._request.messages[at] if at < len(self._canonical) else None
+        other_lines = _lines_apart(rest[0] if rest else None, now)
+        rank = (
+            parameters.endpoint == self._request.endpoint,
+            at,
+            -(other_lines + other_parameters),
+            -abs(depth + len(line.add) - len(self._canonical)),
+        )
+        return rank, Nearest(
+            entry,
+            at,
+            rest[0] if rest else None,
+            line.recorded_at.date().isoformat(),
+            parameters.endpoint,
+            parameters.body,
+        )
+
+    def _read_parameters(self, name: str) -> tuple[ParametersLine, int]:
+        """A set of parameters, and how many of its lines differ."""
+        if name not in self._parameters:
+            line = read_parameters(self._journal, self._index, name)
+            self._parameters[name] = line, _lines_apart(line.body, self._request.parameters)
+        return self._parameters[name]
+
+
+def _lines_apart(before: Json, now: Json) -> int:
+    return len(set(text_lines(before)) ^ set(text_lines(now)))
