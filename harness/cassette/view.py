@@ -14,14 +14,21 @@ from harness.cassette.format import (
     TrialLine,
     VerdictLine,
 )
-from harness.cassette.index import NO_HEADER, Index
-from harness.cassette.journal import Journal
+from harness.cassette.lines import FileLine, Problem, problems, read_lines
+from harness.errors import CassetteError
+
+_NEXT_STEP = (
+    "after an edit by hand `harness cassette fix` seals it again; else take the file back from"
+    " version control, or remove it and record it again"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class InteractionView:
     """An interaction in the conversation tree."""
 
+    number: int
+    """Of its line in the file."""
     line: InteractionLine
     endpoint: str
     parent: str | None
@@ -74,76 +81,95 @@ def read(path: Path) -> CassetteView:
     Raises:
         CassetteError: it cannot be trusted; the text names file and line.
     """
-    journal = Journal.open_for_reading(path)
-    try:
-        return _view(journal)
-    finally:
-        journal.close()
+    view, found = read_damaged(path)
+    for problem in found:
+        raise CassetteError(f"{path}:{problem.number}: {problem.text}; {_NEXT_STEP}")
+    return view
 
 
-def _view(journal: Journal) -> CassetteView:
-    index = Index()
+def read_damaged(path: Path) -> tuple[CassetteView, tuple[Problem, ...]]:
+    """Read what can be read of a cassette, and say what is wrong with it.
+
+    Raises:
+        CassetteError: there is no such file, or it does not begin like a cassette.
+    """
+    lines = read_lines(path)
+    found = tuple(problems(lines))
+    header = lines[0].line if lines else None
+    if not isinstance(header, HeaderLine):
+        raise CassetteError(f"{path}:1: {_not_a_cassette(lines, found)}")
+    return _view(path, header, lines), found
+
+
+def _not_a_cassette(lines: list[FileLine], found: tuple[Problem, ...]) -> str:
+    first = found[0].text
+    if not lines or lines[0].line is not None or "format" in first:
+        return f"{first}; {_NEXT_STEP}"
+    return f"not a cassette, or its first line is damaged; {_NEXT_STEP}"
+
+
+def _view(path: Path, header: HeaderLine, lines: list[FileLine]) -> CassetteView:
     interactions: dict[str, InteractionLine] = {}
     parameters: dict[str, ParametersLine] = {}
     tools: dict[str, ToolLine] = {}
     verdicts: dict[str, VerdictLine] = {}
-    size = 0
-    for place, raw in journal.scan():
-        size = place.offset + place.length + 1
-        line = journal.parse(place, raw)
-        problem = index.add(line, place)
-        if index.header is None:
-            problem = NO_HEADER
-        if problem is not None:
-            raise journal.untrusted(place.number, problem)
-        match line:
-            case InteractionLine():
+    trials: dict[str, TrialLine] = {}
+    numbers: dict[str, int] = {}
+    for each in lines:
+        match each.line:
+            case InteractionLine() as line:
                 interactions[line.id] = line
-            case ParametersLine():
+                numbers[line.id] = each.number
+            case ParametersLine() as line:
                 parameters[line.id] = line
-            case ToolLine():
+            case ToolLine() as line:
                 tools[line.id] = line
-            case VerdictLine():
+            case VerdictLine() as line:
                 verdicts[line.id] = line
-    if index.header is None:
-        raise journal.untrusted(1, NO_HEADER)
+            case TrialLine() as line:
+                trials[line.variant] = line
     return CassetteView(
-        path=journal.path,
-        size_bytes=size,
-        header=index.header,
+        path=path,
+        size_bytes=sum(len(each.raw) + 1 for each in lines),
+        header=header,
         parameters=parameters,
-        interactions=_tree(index, interactions, parameters, tools),
+        interactions=_tree(interactions, parameters, tools, trials, numbers),
         tools=tuple(tools.values()),
         verdicts=tuple(verdicts.values()),
-        trials=index.trials,
+        trials=trials,
     )
 
 
 def _tree(
-    index: Index,
     interactions: dict[str, InteractionLine],
     parameters: dict[str, ParametersLine],
     tools: dict[str, ToolLine],
+    trials: dict[str, TrialLine],
+    numbers: dict[str, int],
 ) -> dict[str, InteractionView]:
+    ends: dict[str, str] = {}
     parents: dict[str, str | None] = {}
     children: dict[str, list[str]] = {name: [] for name in interactions}
     calls: dict[str, list[ToolLine]] = {name: [] for name in interactions}
     users: dict[str, list[str]] = {name: [] for name in interactions}
     for name, line in interactions.items():
-        parent = None if line.parent is None else index.ends[line.parent].id
+        parent = None if line.parent is None else ends.get(line.parent)
         parents[name] = parent
         if parent is not None:
             children[parent].append(name)
+        ends.setdefault(line.chain, name)
     for tool in tools.values():
         if tool.interaction in calls:
             calls[tool.interaction].append(tool)
-    for variant, trial in index.trials.items():
+    for variant, trial in trials.items():
         for name in trial.interactions:
-            users[name].append(variant)
+            if name in users and variant not in users[name]:
+                users[name].append(variant)
     return {
         name: InteractionView(
+            number=numbers[name],
             line=line,
-            endpoint=parameters[line.parameters].endpoint,
+            endpoint=parameters[line.parameters].endpoint if line.parameters in parameters else "?",
             parent=parents[name],
             children=tuple(children[name]),
             variants=tuple(users[name]) or (line.variant,),
