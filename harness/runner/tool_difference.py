@@ -1,34 +1,51 @@
-"""What a tool gave when it ran again, beside what is recorded of it: in one line of text."""
+"""What tools gave when they ran again, beside what is recorded of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import islice
 
 from harness.cassette.canonical import canonical_json, writable
+from harness.cassette.reading import difference
 from harness.cassette.tool_results import Difference
 from harness.redaction import Redactor
+from harness.schema.record import JsonObject
+from harness.schema.results import ToolChange
 from harness.values import ToolOutcome
 
+_MOST_CHANGES = 100
 _SHOWN_CHARS = 80
 _BEFORE_CHARS = 20
 """How much is shown of what comes before the first difference."""
 
 
-def first_difference(differences: Sequence[Difference], redactor: Redactor) -> str | None:
-    """Name the call and show where the results part, or None where none differs."""
-    if not differences:
-        return None
-    first = differences[0]
+def tool_changes(differences: Iterable[Difference], redactor: Redactor) -> tuple[ToolChange, ...]:
+    """Each call, in one line and as a diff."""
+    return tuple(_change(one, redactor) for one in islice(differences, _MOST_CHANGES))
+
+
+def _change(found: Difference, redactor: Redactor) -> ToolChange:
     # Secrets go first: what is cut in the middle is not found any more.
-    arguments = redactor.text(canonical_json(writable(first.arguments)).decode())
-    old, new = redactor.text(first.recorded.content), redactor.text(first.live.content)
+    arguments = redactor.text(canonical_json(writable(found.arguments)).decode())
+    old, new = redactor.text(found.recorded.content), redactor.text(found.live.content)
     pairs = enumerate(zip(old, new, strict=False))
     parting = next((at for at, (a, b) in pairs if a != b), min(len(old), len(new)))
     start = max(0, parting - _BEFORE_CHARS)
-    return (
-        f"{first.name} {_cut(arguments, 0)}: recorded {_shown(first.recorded, old, start)}, "
-        f"now {_shown(first.live, new, start)}"
+    summary = (
+        f"{found.name} {_cut(arguments, 0)}: recorded {_shown(found.recorded, old, start)}, "
+        f"now {_shown(found.live, new, start)}"
     )
+    before, now = (_without_text(one, redactor) for one in (found.recorded, found.live))
+    # Most often only the text differs: then nothing stands around it.
+    shown = difference(old, new)
+    if before != now:
+        shown = difference(before | {"content": old}, now | {"content": new})
+    return ToolChange(summary=summary, difference=shown)
+
+
+def _without_text(outcome: ToolOutcome, redactor: Redactor) -> JsonObject:
+    asks = None if outcome.asks is None else redactor.json(outcome.asks.model_dump(mode="json"))
+    return {"status": outcome.status, "asks": asks}
 
 
 def _shown(outcome: ToolOutcome, text: str, start: int) -> str:

@@ -8,24 +8,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.cassette.direct import DirectProvider
 from harness.cassette.http import use
+from harness.cassette.playback import FaultPlan, Playback
 from harness.cassette.session import Session
 from harness.cassette.store import Store
 from harness.cassette.tape import Origin
 from harness.cassette.tool_results import RecordedTools
-from harness.errors import InfrastructureError
+from harness.errors import BadInputError, InfrastructureError
 from harness.protocols import Provider
-from harness.providers.catalog import NO_KEY, VENDORS, live_client
+from harness.providers.catalog import NO_KEY, VENDORS, dialect_of, live_client
 from harness.redaction import Redactor
 from harness.runner.plan import Cell, TrialSpec
 from harness.runner.scenario_trial import run_scenario
-from harness.runner.tool_difference import first_difference
+from harness.runner.tool_difference import tool_changes
 from harness.runner.trial_loop import trial_loop, trial_tools
 from harness.runner.trial_record import Replayed, Trial, transcript_digest, trial_record
 from harness.runner.verifier import verify
 from harness.sandbox.probe import best
 from harness.schema.loop_config import UNSCORED, TerminationReason
-from harness.schema.results import RecordMode, ToolsMode, Verdict
+from harness.schema.recording import Front, Pace
+from harness.schema.results import MissCause, RecordMode, ToolsMode, Verdict
 from harness.schema.suite import ModelConfig
 from harness.schema.trajectory import Trajectory
 from harness.scorers.standard import score_trial
@@ -52,6 +55,32 @@ class TrialSettings:
     """Key variable -> key, for live calls."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variable -> value that must reach no file."""
+    front: Front = "http"
+    """What answers the loop's model calls: the vendor's SDK over HTTP, or the cassette itself."""
+    pace: Pace = "fast"
+    faults: FaultPlan | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what needs a whole recording together with a mode that adds to it.
+
+        Raises:
+            BadInputError: names the two options.
+        """
+        given = {
+            "--front direct": self.front == "direct",
+            "--faults": self.faults is not None,
+        }
+        for option, is_given in given.items():
+            if is_given and self.record_mode != "none":
+                raise BadInputError(
+                    f"{option} only replays and --record-mode {self.record_mode} may record;"
+                    " leave one of them out"
+                )
+
+    def playback(self, spec: TrialSpec) -> Playback:
+        """How the recorded answers of one trial are given."""
+        faults = None if self.faults is None else self.faults.begin(spec.trial_id)
+        return Playback(self.pace, faults)
 
 
 def cassette_file(cell: Cell | TrialSpec) -> Path:
@@ -93,6 +122,7 @@ def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> 
     redactor = Redactor(settings.secrets)
     workspace = Workspace(spec.task.workdir)
     session = store.session(spec.variant.name)
+    playback = settings.playback(spec)
     tools = RecordedTools(
         trial_tools(spec, workspace),
         session,
@@ -102,11 +132,12 @@ def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> 
     try:
         loop = trial_loop(
             spec,
-            provider=_live_client(spec.model, settings),
+            provider=_provider(spec.model, settings, session, playback),
             tools=tools,
             clock=lambda: session.elapsed_s,
         )
-        with use(session):
+        # With the direct front as well: a tool's own requests go here, and never to the network.
+        with use(session, playback=playback):
             trajectory = loop.run(spec.task.instruction, system=spec.system, run_id=spec.trial_id)
         # Before the verdict, which is found by what was said: replay must say the same.
         trajectory = redactor.record(_true_ending(trajectory, session))
@@ -123,7 +154,8 @@ def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> 
         served=session.served,
         recorded=session.recorded,
         tool_differences=len(tools.differences),
-        first_tool_difference=first_difference(tools.differences, session.redactor),
+        tool_changes=tool_changes(tools.differences, session.redactor),
+        miss=_first_miss(session),
     )
     record = trial_record(
         spec, trajectory, verdict, scores, duration_s=duration_s, replayed=replayed
@@ -135,9 +167,27 @@ def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> 
     )
 
 
+def _provider(
+    model: ModelConfig, settings: TrialSettings, session: Session, playback: Playback
+) -> Provider:
+    """The vendor's SDK, or the direct front.
+
+    What a broken or a slow answer is to an agent is for the SDK to say, and none of that is fast.
+    """
+    if settings.front == "http" or playback != Playback():
+        return _live_client(model, settings)
+    return DirectProvider(dialect_of(model), session, lambda: _live_client(model, settings))
+
+
 def _live_client(model: ModelConfig, settings: TrialSettings) -> Provider:
     key = settings.api_keys.get(VENDORS[model.provider].key_variable, NO_KEY)
     return live_client(model, key)
+
+
+def _first_miss(session: Session) -> MissCause | None:
+    if not session.misses:
+        return None
+    return MissCause(cause=session.misses[0].cause, difference=session.misses[0].difference)
 
 
 def _true_ending(trajectory: Trajectory, session: Session) -> Trajectory:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.cassette.canonical import digest
 from harness.runner.log import TRAJECTORIES
 from harness.runner.plan import TrialSpec
-from harness.schema.results import Score, TrialRecord, Verdict
+from harness.schema.results import MissCause, Score, ToolChange, TrialRecord, Verdict
 from harness.schema.trajectory import Trajectory
 from harness.scorers.efficiency import cost_usd
 from harness.scorers.outcome import outcome
@@ -32,7 +32,8 @@ class Replayed:
     served: int = 0
     recorded: int = 0
     tool_differences: int = 0
-    first_tool_difference: str | None = None
+    tool_changes: tuple[ToolChange, ...] = ()
+    miss: MissCause | None = None
 
 
 def transcript_digest(trajectory: Trajectory) -> str:
@@ -81,7 +82,9 @@ def trial_record(
         served=used.served,
         recorded=used.recorded,
         tool_differences=used.tool_differences,
-        first_tool_difference=used.first_tool_difference,
+        first_tool_difference=used.tool_changes[0].summary if used.tool_changes else None,
+        tool_changes=used.tool_changes,
+        miss=used.miss,
         transcript_digest=transcript_digest(trajectory),
         task_digest=spec.task.digest,
         variant_digest=digest(variant),

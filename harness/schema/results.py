@@ -10,6 +10,7 @@ from pydantic import Field
 from harness.schema.loop_config import TerminationReason
 from harness.schema.presets import PresetName
 from harness.schema.record import Record
+from harness.schema.recording import Front, Pace
 from harness.schema.suite import Variant
 from harness.schema.suite_file import Name
 from harness.schema.trajectory import UsageTotal
@@ -36,6 +37,24 @@ class Score(Record):
     value: float | str | bool | None
     """None where the scorer does not apply."""
     explanation: str = ""
+
+
+class MissCause(Record):
+    """Why replay had no answer."""
+
+    cause: str
+    """What is not as it was recorded: `the system prompt`, `the tools`, `message 3 (user)`."""
+    difference: str = ""
+    """It as a unified diff; empty where there is nothing to hold it against."""
+
+
+class ToolChange(Record):
+    """A tool that ran again and gave something else than what was recorded, and was fed."""
+
+    summary: str
+    """The call, and where the results part, in one line."""
+    difference: str
+    """Both results as a unified diff."""
 
 
 class TrialRecord(Record):
@@ -75,6 +94,10 @@ class TrialRecord(Record):
     """Tools that ran again and gave something else than what was recorded, and was fed."""
     first_tool_difference: str | None = None
     """The first of them, in words."""
+    tool_changes: tuple[ToolChange, ...] = ()
+    """All of them, in the order of the calls; the first 100."""
+    miss: MissCause | None = None
+    """Of a trial that ended in a replay miss."""
     transcript_digest: str
     """Of the neutral transcript: equal digests mean word-for-word the same conversation."""
     task_digest: str
@@ -102,6 +125,11 @@ class RunRecord(Record):
     """The `--set` options, as given."""
     preset: PresetName | None = None
     """The `--preset` option, if given."""
+    front: Front = "http"
+    """How recorded answers reached the loop."""
+    pace: Pace = "fast"
+    faults: str | None = None
+    """The `--faults` option, if given: such a run is compared with no baseline."""
     tasks: dict[str, str]
     """Task name -> digest."""
     titles: dict[str, str] = Field(default_factory=dict)
