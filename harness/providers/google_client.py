@@ -28,8 +28,6 @@ API_VERSION = "v1"
 VERSION = re.compile(r"/(v\d\w*)/?$")
 """How a base URL ends that chooses another version of the API, for instance `/v1beta`."""
 
-MODEL = re.compile(r"[\w.@/-]+")
-
 BAD_KEY = "API_KEY_INVALID"
 """Reason that comes with HTTP 400 where the key is wrong."""
 
@@ -106,8 +104,6 @@ def _sdk(base_url: str, api_key: str, timeout_s: float) -> _Sdk:
 def _parted(body: JsonObject) -> tuple[str, dict[str, Any]]:
     """The model's resource name, which is part of the URL, and the rest of the body."""
     model = str(body["model"])
-    if not MODEL.fullmatch(model) or ".." in model:
-        raise ModelCallError(f"{model!r} cannot be the name of a model here; see the vendor's list")
     if not model.startswith(("models/", "tunedModels/")):
         model = f"models/{model}"
     return model, {key: value for key, value in body.items() if key not in PATH_KEYS}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from harness.errors import ModelCallError
 from harness.providers.google_answer import NAME, NEXT_PART, GoogleAssembler, turn_of
 from harness.providers.legal_names import legal
 from harness.providers.object_arguments import as_object
@@ -32,6 +33,8 @@ SIGNS_CALLS = re.compile(r"(models/)?gemini-([3-9]|\d\d)")
 NO_SIGNATURE = "skip_thought_signature_validator"
 """What the vendor takes for the signature of a call that another model made."""
 
+MODEL = re.compile(r"[\w.@/-]+")
+
 PATH_KEYS = ("model", "stream")
 """What a body says here and the URL says on the wire: `models/M:generateContent`."""
 
@@ -43,7 +46,15 @@ class GoogleGenerate:
     endpoint = ":generateContent"
 
     def to_request(self, request: ModelRequest, *, stream: bool = False) -> JsonObject:
-        """The JSON body of the request, with the model and `stream`, which travel in the URL."""
+        """The JSON body of the request, with the model and `stream`, which travel in the URL.
+
+        Raises:
+            ModelCallError: the model's name is none that a URL can carry.
+        """
+        if not MODEL.fullmatch(request.model) or ".." in request.model:
+            raise ModelCallError(
+                f"{request.model!r} cannot be the name of a model here; see the vendor's list"
+            )
         body: JsonObject = {"model": request.model}
         if stream:
             body["stream"] = True
@@ -85,7 +96,7 @@ class GoogleGenerate:
         }
         model = parameters.get("model")
         if isinstance(model, str):
-            parameters["model"] = model.removeprefix("models/")
+            parameters["model"] = _canonical_model(model)
         system = parameters.get("systemInstruction")
         if isinstance(system, dict):
             parameters["systemInstruction"] = without_nulls({**system, "role": None})
@@ -178,6 +189,13 @@ def _calling(choice: str) -> JsonObject:
     if choice == "required":
         return {"mode": "ANY"}
     return {"mode": "ANY", "allowedFunctionNames": [legal(choice)]}
+
+
+def _canonical_model(model: str) -> str:
+    """What stays of a name where it is read out of the URL."""
+    collection, _, name = model.rpartition("/")
+    is_tuned = collection.rpartition("/")[2] == "tunedModels"
+    return f"tunedModels/{name}" if is_tuned else name
 
 
 def _canonical_turn(turn: JsonObject) -> JsonObject:

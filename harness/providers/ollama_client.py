@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -12,9 +11,10 @@ import ollama
 
 from harness.errors import ConfigurationError, HarnessError
 from harness.providers import failures
+from harness.providers.ollama_call_ids import CallIds
 from harness.providers.ollama_chat import OllamaChat
 from harness.providers.sdk_client import SdkClient
-from harness.providers.wire_json import messages_of, parsed
+from harness.providers.wire_json import parsed
 from harness.schema.record import Json, JsonObject
 
 DEFAULT_BASE_URL = "http://127.0.0.1:11434"
@@ -66,47 +66,6 @@ class JsonClient(ollama.Client):
                 response.read()
                 response.raise_for_status()
             yield (ids.given(parsed(line)) for line in _lines(response.iter_bytes()))
-
-
-class CallIds:
-    """Makes up ids for the calls of one answer, where the server gives none.
-
-    They depend on nothing but the conversation's ids and the answer's own time, so that a replay
-    makes up the same ones; the time keeps them apart from those that have left the conversation.
-    """
-
-    def __init__(self, body: JsonObject) -> None:
-        messages = messages_of(body) or []
-        self._taken = {id_ for message in messages for id_ in _ids(message)}
-        self._next = len(self._taken) + 1
-
-    def given(self, answer: Json) -> Json:
-        """The answer, or a piece of it, with an id in every call."""
-        message = answer.get("message") if isinstance(answer, dict) else None
-        calls = message.get("tool_calls") if isinstance(message, dict) else None
-        if not (isinstance(answer, dict) and isinstance(message, dict) and isinstance(calls, list)):
-            return answer
-        time = str(answer.get("created_at") or "")
-        named = [
-            {**call, "id": call.get("id") or self._new(time)} if isinstance(call, dict) else call
-            for call in calls
-        ]
-        return answer | {"message": message | {"tool_calls": named}}
-
-    def _new(self, time: str) -> str:
-        stamp = hashlib.sha256(time.encode(errors="replace")).hexdigest()[:6]
-        while (id_ := f"call_{self._next}_{stamp}") in self._taken:
-            self._next += 1
-        self._taken.add(id_)
-        return id_
-
-
-def _ids(message: JsonObject) -> list[str]:
-    calls = message.get("tool_calls")
-    if not isinstance(calls, list):
-        return []
-    found = [call.get("id") for call in calls if isinstance(call, dict)]
-    return [id_ for id_ in found if isinstance(id_, str)]
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:

@@ -14,6 +14,12 @@ from harness.schema.record import Json, JsonObject
 from harness.values import ModelRequest
 
 
+def vendor_of(dialect: Dialect) -> str:
+    """The vendor of a dialect, as OpenTelemetry's GenAI conventions call it."""
+    vendor = dialect.name.partition("-")[0]
+    return "gcp.gemini" if vendor == "google" else vendor
+
+
 @dataclass(frozen=True, slots=True)
 class SdkClient:
     """Answers model requests over HTTP."""
@@ -32,8 +38,7 @@ class SdkClient:
     @property
     def vendor(self) -> str:
         """Whose format it speaks, as OpenTelemetry's GenAI conventions call it."""
-        vendor = self.dialect.name.partition("-")[0]
-        return "gcp.gemini" if vendor == "google" else vendor
+        return vendor_of(self.dialect)
 
     def complete(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelTurn:
         """Answer one request, streamed if somebody wants to see the pieces.
