@@ -59,7 +59,7 @@ class StoredResponse(_Written):
 class HeaderLine(_Written):
     """First line: which cell this is, and what made it."""
 
-    left_out = frozenset({"match", "source"})
+    left_out = frozenset({"match", "source", "meta"})
 
     kind: Literal["header"] = "header"
     format: Literal[1] = FORMAT
@@ -72,6 +72,8 @@ class HeaderLine(_Written):
     """Whether answers are found by their request, or given in order (imported conversations)."""
     source: str | None = None
     """What an imported cassette was made from."""
+    meta: JsonObject | None = None
+    """What the imported file said about itself."""
 
 
 class ParametersLine(Record):

@@ -1,0 +1,1 @@
+"""Recordings of other makers in, and out: vcrpy cassettes, ATIF, plain conversations."""

@@ -1,0 +1,238 @@
+"""Recorded conversations in files: which format they are in, and the model calls in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from harness.cassette.canonical import canonical_request, writable
+from harness.cassette.convert.atif import is_atif, read_atif
+from harness.cassette.convert.exchange import Exchange, Found
+from harness.cassette.convert.times import read_time
+from harness.cassette.convert.transcript import Transcript, every_assistant, exchanges
+from harness.cassette.format import StoredResponse
+from harness.errors import BadInputError
+from harness.redaction import Redactor
+from harness.schema.record import Json, JsonObject
+
+KNOWN = (
+    "ATIF (1.0 to 1.8)",
+    'a list of {"episode", "prompt", "response"}',
+    'JSON lines of {"request", "response", "duration_ms", "metadata"}',
+    '{"messages": [...]}, one or one a line',
+)
+"""The formats that are read, in words."""
+
+_GENERIC = frozenset(
+    {"", "agent", "conversation", "llm_trajectory", "logs", "messages", "trajectory"}
+)
+"""Names of files and folders that say nothing: the folder above says more."""
+
+_RETRIED = frozenset({408, 409, 429})
+
+
+class _Episode(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    prompt: str
+    response: str
+
+
+_EPISODES: TypeAdapter[list[_Episode]] = TypeAdapter(list[_Episode])
+
+
+def read_conversations(path: Path, redactor: Redactor) -> list[Found]:
+    """The conversations in a file, without secrets.
+
+    Raises:
+        BadInputError: the file cannot be read, or is in none of the known formats; the text says
+            where and why.
+    """
+    values = _values(path)
+    try:
+        return _found(path, values, redactor)
+    except ValueError as error:
+        raise BadInputError(f"{path}: {error}") from error
+
+
+def _found(path: Path, values: list[Json], redactor: Redactor) -> list[Found]:
+    names = (path.stem, *(parent.name for parent in path.absolute().parents))
+    name = next((name for name in names if name not in _GENERIC), path.stem)
+    first = values[0]
+    if all(isinstance(value, dict) and {"request", "response"} <= value.keys() for value in values):
+        return [_exchanged(name, values, redactor)]
+    if all(isinstance(value, dict) and "messages" in value for value in values):
+        return [_messages(name, value, redactor) for value in values if isinstance(value, dict)]
+    if len(values) == 1 and isinstance(first, dict) and is_atif(first):
+        transcript, meta, left_out = read_atif(first)
+        return [_told(name, "ATIF", transcript, meta, redactor, left_out)]
+    if len(values) == 1 and _is_episodes(first):
+        return [_told(name, "episodes", _episodes(first), {}, redactor)]
+    raise ValueError(f"no known format; known are: {'; '.join(KNOWN)}")
+
+
+def _values(path: Path) -> list[Json]:
+    """The JSON value of a file, or those of its lines."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise BadInputError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"{path}: not a text in UTF-8: {error.reason}") from error
+    if not text.strip():
+        raise BadInputError(f"{path}: the file is empty")
+    try:
+        return [_parsed(text)]
+    except ValueError as error:
+        lines = text.splitlines()
+        whole = error
+    if len([line for line in lines if line.strip()]) < 2 or not _is_json(lines[0]):
+        raise BadInputError(f"{path}: not JSON: {whole}")
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                found.append(_parsed(line))
+            except ValueError as error:
+                raise BadInputError(f"{path}:{number}: not JSON: {error}") from error
+    return found
+
+
+def _parsed(text: str) -> Json:
+    try:
+        return writable(json.loads(text))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _is_json(line: str) -> bool:
+    try:
+        _parsed(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _told(
+    name: str,
+    source: str,
+    transcript: Transcript,
+    meta: JsonObject,
+    redactor: Redactor,
+    left_out: Sequence[str] = (),
+) -> Found:
+    unanswered = transcript.unanswered
+    found = exchanges(transcript, redactor)
+    if unanswered:
+        left_out = [*left_out, f"{unanswered} messages after the last answer"]
+    task = meta.get("task")
+    clean = redactor.json(meta)
+    return Found(
+        task if isinstance(task, str) and task else name,
+        source,
+        found,
+        clean if isinstance(clean, dict) else {},
+        tuple(left_out),
+    )
+
+
+def _messages(name: str, value: JsonObject, redactor: Redactor) -> Found:
+    messages = value["messages"]
+    if not isinstance(messages, list) or not messages:
+        raise ValueError("messages: expected a list of messages")
+    objects = [message for message in messages if isinstance(message, dict)]
+    if len(objects) < len(messages):
+        raise ValueError("messages: each must be an object")
+    inner = value.get("meta")
+    meta = {k: v for k, v in value.items() if k not in ("messages", "meta")}
+    meta |= inner if isinstance(inner, dict) else {}
+    model = meta.get("model")
+    transcript = every_assistant(objects, model if isinstance(model, str) else None)
+    return _told(name, "messages", transcript, meta, redactor)
+
+
+def _is_episodes(value: Json) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(item, dict) and {"prompt", "response"} <= item.keys() for item in value
+    )
+
+
+def _episodes(value: Json) -> Transcript:
+    try:
+        episodes = _EPISODES.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    messages: list[JsonObject] = []
+    for episode in episodes:
+        messages.append({"role": "user", "content": episode.prompt})
+        messages.append({"role": "assistant", "content": episode.response})
+    return every_assistant(messages, None)
+
+
+def _exchanged(name: str, values: list[Json], redactor: Redactor) -> Found:
+    """A log of calls as they went over the wire, in whatever vendor's format."""
+    found: list[Exchange] = []
+    dropped = 0
+    meta: Json = None
+    for number, value in enumerate(values, start=1):
+        assert isinstance(value, dict)
+        exchange = _exchange(value, f"line {number}", redactor)
+        if exchange.response.status in _RETRIED or exchange.response.status >= 500:
+            dropped += 1
+            continue
+        found.append(exchange)
+        meta = meta or value.get("metadata")
+    if not found:
+        raise ValueError("no call in it was answered")
+    left_out = (f"{dropped} failed calls that were tried again",) if dropped else ()
+    clean = redactor.json(meta)
+    return Found(name, "call log", tuple(found), clean if isinstance(clean, dict) else {}, left_out)
+
+
+def _exchange(value: JsonObject, where: str, redactor: Redactor) -> Exchange:
+    request, response = value["request"], value["response"]
+    if not isinstance(request, dict) or not isinstance(response, dict):
+        raise ValueError(f"{where}: 'request' and 'response' must be objects")
+    asked, answered = request.get("body", request), response.get("body", response)
+    status = response.get("status_code", 200)
+    if isinstance(status, bool) or not isinstance(status, int):
+        raise ValueError(f"{where}: response.status_code is {status!r}, not a number")
+    if not isinstance(asked, dict) or not asked:
+        raise ValueError(f"{where}: request.body: expected an object")
+    path = _path(request.get("path"), answered)
+    body = json.dumps(asked, ensure_ascii=False).encode()
+    identity = canonical_request("POST", path, body)
+    if not identity.is_model_call or not identity.messages:
+        raise ValueError(f"{where}: no request to a model in a known vendor's format")
+    milliseconds = value.get("duration_ms")
+    return Exchange(
+        identity.redacted(redactor.json),
+        StoredResponse(
+            status=status,
+            headers={"content-type": "application/json"},
+            type="json",
+            body=redactor.json(answered),
+        ),
+        latency_s=round(milliseconds / 1000, 4) if isinstance(milliseconds, int | float) else 0.0,
+        recorded_at=read_time(request.get("timestamp")),
+    )
+
+
+_BY_ANSWER: tuple[tuple[Callable[[JsonObject], bool], str], ...] = (
+    (lambda answer: "choices" in answer, "/chat/completions"),
+    (lambda answer: answer.get("type") == "message", "/messages"),
+    (lambda answer: answer.get("object") == "response", "/responses"),
+)
+"""The endpoint that gives such an answer: gateways translate, and log the path they were asked."""
+
+
+def _path(asked: Json, answer: Json) -> str:
+    if isinstance(answer, dict):
+        for gives, path in _BY_ANSWER:
+            if gives(answer):
+                return path
+    return asked if isinstance(asked, str) else "/chat/completions"

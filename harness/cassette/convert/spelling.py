@@ -1,0 +1,147 @@
+"""Canonical requests as a client sends them, and canonical messages as people write them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from harness.schema.record import Json, JsonObject
+
+_JSON = "application/json"
+
+_MESSAGES = {"openai-responses": "input", "google-generate": "contents"}
+"""Where a request has its messages, if not in `messages`."""
+
+_BASES = {
+    "anthropic-messages": "https://api.anthropic.com",
+    "google-generate": "https://generativelanguage.googleapis.com",
+    "ollama-chat": "http://127.0.0.1:11434",
+    "openai-chat": "https://api.openai.com/v1",
+    "openai-responses": "https://api.openai.com/v1",
+}
+"""What each vendor's SDK takes as its base URL."""
+
+_PATHS = {
+    "anthropic-messages": "/v1/messages",
+    "ollama-chat": "/api/chat",
+    "openai-chat": "/chat/completions",
+    "openai-responses": "/responses",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An HTTP request, but for the headers that say who sends it."""
+
+    method: str
+    url: str
+    body: bytes
+    content_type: str | None
+
+
+def is_model_endpoint(endpoint: str) -> bool:
+    """Whether recorded requests to an endpoint are model calls."""
+    return endpoint in _BASES
+
+
+def sent_request(
+    endpoint: str,
+    parameters: JsonObject,
+    messages: list[JsonObject],
+    *,
+    base_url: str | None = None,
+) -> Sent:
+    """A recorded request as a vendor's SDK sends it, spelled as its documentation does.
+
+    Args:
+        endpoint: Name of the dialect, or `METHOD URL`.
+        parameters: Its canonical parameters.
+        messages: Its canonical messages, or as `plain_message` spells them.
+        base_url: What the SDK was given as its base URL; None for the vendor's own.
+    """
+    if not is_model_endpoint(endpoint):
+        method, _, url = endpoint.partition(" ")
+        return _other(method, url, parameters.get("body"))
+    base = (base_url or _BASES[endpoint]).rstrip("/")
+    body = dict(parameters)
+    path = _google_path(body) if endpoint == "google-generate" else _PATHS[endpoint]
+    body[_MESSAGES.get(endpoint, "messages")] = [plain_message(message) for message in messages]
+    if endpoint == "anthropic-messages" and "system" in body:
+        body["system"] = _plain(body["system"])
+    if endpoint == "openai-responses":
+        body["input"] = _plain_input(body["input"])
+    return Sent("POST", base + path, _dumped(body), _JSON)
+
+
+def plain_message(message: JsonObject) -> JsonObject:
+    """A canonical message with text as text: blocks only where it holds more than that."""
+    plain = dict(message)
+    if "content" in plain:
+        plain["content"] = _plain(plain["content"])
+    elif plain.get("role") == "assistant" and "tool_calls" in plain:
+        plain = {"role": "assistant", "content": None, **plain}
+    return plain
+
+
+def _plain(content: Json) -> Json:
+    if not isinstance(content, list):
+        return content
+    if not content:
+        return ""
+    if len(content) == 1:
+        [block] = content
+        if isinstance(block, dict) and block.keys() == {"type", "text"}:
+            return block["text"] if block["type"] in ("text", "input_text") else content
+    return [_plain_result(block) for block in content]
+
+
+def _plain_result(block: Json) -> Json:
+    if isinstance(block, dict) and block.get("type") == "tool_result" and "content" in block:
+        return {**block, "content": _plain(block["content"])}
+    return block
+
+
+def _plain_input(items: Json) -> Json:
+    """Items of OpenAI's responses: messages need no type, and one of the user's is a text."""
+    if not isinstance(items, list):
+        return items
+    plain = [_plain_item(item) if isinstance(item, dict) else item for item in items]
+    if len(plain) == 1:
+        [only] = plain
+        if isinstance(only, dict) and only.keys() == {"role", "content"} and only["role"] == "user":
+            return only["content"]
+    return [*plain]
+
+
+def _plain_item(item: JsonObject) -> Json:
+    if item.get("type") == "function_call_output":
+        return {**item, "output": _plain(item.get("output"))}
+    if "id" in item:  # a message of an answer, sent back
+        return item
+    return {key: value for key, value in item.items() if (key, value) != ("type", "message")}
+
+
+def _google_path(body: JsonObject) -> str:
+    """The path, for which model and manner of answering leave the body."""
+    model = str(body.pop("model", ""))
+    name = model if "/" in model else f"models/{model}"
+    method = "streamGenerateContent?alt=sse" if body.pop("stream", False) else "generateContent"
+    return f"/v1beta/{quote(name)}:{method}"
+
+
+def _other(method: str, url: str, body: Json) -> Sent:
+    if body is None:
+        return Sent(method, url, b"", None)
+    if isinstance(body, dict) and len(body) == 1:
+        match body:
+            case {"text": str(text)}:
+                return Sent(method, url, text.encode(), None)
+            case {"base64": str(data)}:
+                return Sent(method, url, base64.b64decode(data), None)
+    return Sent(method, url, _dumped(body), _JSON)
+
+
+def _dumped(body: Json) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
