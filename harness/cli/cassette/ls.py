@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-from harness.analysis.numbers import count, plural
+from harness.analysis.numbers import ABSENT, count, plural
 from harness.cassette.view import CassetteView, read
-from harness.cli import FINE
+from harness.cli import DOES_NOT_HOLD, FINE
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal, table
-from harness.errors import BadInputError
+from harness.errors import BadInputError, CassetteError
 from harness.schema.record import Record
 
-_FOLDER = Path("cassettes")
+FOLDER = Path("cassettes")
 
 
 class CassetteSummary(Record):
@@ -37,16 +37,34 @@ class CassetteSummary(Record):
 
 
 @make_command("ls", example="harness cassette ls cassettes/basics")
-@click.argument("path", type=click.Path(path_type=Path), default=_FOLDER)
+@click.argument("path", type=click.Path(path_type=Path), default=FOLDER)
 def command(terminal: Terminal, path: Path) -> int:
-    """List the cassettes in a folder (default: cassettes), every line of them checked."""
+    """List the cassettes in a folder (default: cassettes), every line of them checked.
+
+    Exit code 1 if one of them is damaged; the others are listed all the same.
+    """
+    found: list[CassetteSummary] = []
+    damaged: list[str] = []
+    files = cassettes_in(path)
+    for file in files:
+        try:
+            found.append(summary(read(file)))
+        except CassetteError as error:
+            damaged.append(str(error))
+    data = {"cassettes": [one.model_dump(mode="json") for one in found], "damaged": damaged}
+    terminal.result(data, _listing(path, found, damaged))
+    return DOES_NOT_HOLD if damaged else FINE
+
+
+def cassettes_in(path: Path) -> list[Path]:
+    """The cassettes of a folder, or the one that is named.
+
+    Raises:
+        BadInputError: there is nothing of that name.
+    """
     if not path.exists():
         raise BadInputError(f"{path}: no such folder or file; record with `harness run`")
-    files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
-    found = [summary(read(file)) for file in files]
-    data = {"cassettes": [one.model_dump(mode="json") for one in found]}
-    terminal.result(data, _listing(found) if found else [f"{path} holds no cassette."])
-    return FINE
+    return sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
 
 
 def summary(view: CassetteView) -> CassetteSummary:
@@ -67,7 +85,19 @@ def summary(view: CassetteView) -> CassetteSummary:
     )
 
 
-def _listing(found: list[CassetteSummary]) -> Iterator[str]:
+def _listing(path: Path, found: list[CassetteSummary], damaged: list[str]) -> Iterator[str]:
+    if not found and not damaged:
+        yield f"{path} holds no cassette."
+    if found:
+        yield from _table(found)
+        size = sum(one.size_bytes for one in found)
+        yield f"{plural(len(found), 'cassette')}, {plural(size, 'byte')}"
+    if damaged:
+        yield f"{plural(len(damaged), 'cassette')} that cannot be used:"
+        yield from (f"  {line}" for line in damaged)
+
+
+def _table(found: list[CassetteSummary]) -> list[str]:
     heading = ["file", "variants", "model calls", "tool calls", "bytes", "model", "recorded on"]
     rows = [
         [
@@ -77,10 +107,8 @@ def _listing(found: list[CassetteSummary]) -> Iterator[str]:
             count(one.tools),
             count(one.size_bytes),
             ", ".join(one.models),
-            one.recorded_on or "–",
+            one.recorded_on or ABSENT,
         ]
         for one in found
     ]
-    yield from table([heading, *rows], right=(2, 3, 4))
-    size = sum(one.size_bytes for one in found)
-    yield f"{plural(len(found), 'cassette')}, {plural(size, 'byte')}"
+    return table([heading, *rows], right=(2, 3, 4))
