@@ -16,7 +16,7 @@ from harness.providers.openai_chat import OpenAIChat
 from harness.providers.openai_responses import OpenAIResponses
 from harness.providers.wire_json import parsed
 from harness.schema.messages import ModelTurn
-from harness.schema.record import Json
+from harness.schema.record import Json, JsonObject
 from harness.schema.suite import ModelConfig
 
 NO_KEY = "no-key"
@@ -94,8 +94,17 @@ def recorded_turn(dialect: Dialect, answer: Json) -> ModelTurn:
     Raises:
         ModelCallError: the answer holds none.
     """
+    return dialect.from_response(recorded_body(dialect, answer))
+
+
+def recorded_body(dialect: Dialect, answer: Json) -> JsonObject:
+    """The body of a recorded answer, put together from its events where it was streamed.
+
+    Raises:
+        ModelCallError: the events are not such an answer.
+    """
     if isinstance(answer, dict):
-        return dialect.from_response(answer)
+        return answer
     # Ollama's streams are lines, the others' are server-sent events.
     events = map(parsed, answer.splitlines()) if isinstance(answer, str) else answer
     assembler = dialect.assembler()
@@ -103,7 +112,7 @@ def recorded_turn(dialect: Dialect, answer: Json) -> ModelTurn:
         data = event.get("data", event) if isinstance(event, dict) else None
         if isinstance(data, dict):
             assembler.add(data)
-    return dialect.from_response(assembler.body())
+    return assembler.body()
 
 
 def live_client(model: ModelConfig, api_key: str | None) -> Provider:
