@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
-import json
 import zlib
 from collections.abc import Mapping
 
+from pydantic_core import to_json
+
 from harness.cassette.canonical import parse_json
+from harness.cassette.events import EventReader, event_pieces, is_json_lines, is_server_sent
 from harness.cassette.format import StoredResponse
 from harness.redaction import Redactor
 from harness.schema.record import Json, JsonObject
@@ -23,49 +25,77 @@ _KEPT_HEADERS = frozenset(
         "x-should-retry",
     }
 )
+_PACKED = frozenset({"gzip", "x-gzip", "deflate"})
 
 
 def store_response(
-    status: int, headers: Mapping[str, str], body: bytes, redactor: Redactor
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    redactor: Redactor,
+    *,
+    reader: EventReader | None = None,
+    cut: bool = False,
 ) -> StoredResponse:
-    """An answer as it is kept: structured where it can be, and without secrets."""
+    """An answer as it is kept: structured where it can be, and without secrets.
+
+    Args:
+        status: HTTP status.
+        headers: All of them.
+        body: As it came, packed or not.
+        redactor: Removes secrets.
+        reader: What has read the body as it came, and so knows when each event did.
+        cut: Whether the agent closed the stream before its end.
+    """
     lower = {name.lower(): value for name, value in headers.items()}
     kept = {name: lower[name] for name in sorted(_KEPT_HEADERS & lower.keys())}
-    plain = _decompress(body, lower.get("content-encoding", ""))
+    encoding = lower.get("content-encoding", "").strip().lower()
+    plain = _unpacked(body, encoding)
     if plain is None:
         kept["content-encoding"] = lower["content-encoding"]
         plain = body
     clean = {name: redactor.text(value) for name, value in kept.items()}
-    kind, content = _structured(plain, lower.get("content-type", ""))
+    kind, content = _structured(plain, lower.get("content-type", ""), reader, cut=cut)
     if kind == "base64":
         content = base64.b64encode(redactor.data(plain)).decode()
     else:
         content = redactor.json(content)
     return StoredResponse.model_validate(
-        {"status": status, "headers": clean, "type": kind, "body": content}
+        {"status": status, "headers": clean, "type": kind, "body": content, "cut": cut}
     )
 
 
-def _decompress(body: bytes, encoding: str) -> bytes | None:
-    match encoding.strip().lower():
-        case "" | "identity":
-            return body
-        case "gzip" | "x-gzip" | "deflate":
-            try:
-                return zlib.decompress(body, wbits=zlib.MAX_WBITS | 32)
-            except zlib.error:
-                return None
-        case _:
-            return None
+def unpacker(encoding: str) -> zlib._Decompress | None:
+    """What unpacks a body piece by piece; None for one that is not packed, or in another way."""
+    packed = encoding.strip().lower() in _PACKED
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32) if packed else None
 
 
-def _structured(body: bytes, content_type: str) -> tuple[str, Json]:
+def _unpacked(body: bytes, encoding: str) -> bytes | None:
+    """The plain body; None where it is packed in a way that cannot be undone here."""
+    if encoding in ("", "identity"):
+        return body
+    unpack = unpacker(encoding)
+    if unpack is None:
+        return None
+    try:
+        return unpack.decompress(body) + unpack.flush()
+    except zlib.error:
+        return None
+
+
+def _structured(
+    body: bytes, content_type: str, reader: EventReader | None, *, cut: bool
+) -> tuple[str, Json]:
     try:
         text = body.decode()
     except UnicodeDecodeError:
         return "base64", None
-    if "event-stream" in content_type:
-        events = _parse_events(text)
+    if is_server_sent(content_type) or is_json_lines(content_type):
+        if reader is None:
+            reader = EventReader(content_type)
+            reader.feed(body)
+        events = reader.close(cut=cut)
         return ("text", text) if events is None else ("events", events)
     if text[:1] in "{[" and text:
         try:
@@ -78,63 +108,13 @@ def _structured(body: bytes, content_type: str) -> tuple[str, Json]:
 def response_bytes(response: StoredResponse) -> bytes:
     """The content of a kept answer, as a client receives it."""
     if response.type == "json":
-        return json.dumps(response.body, ensure_ascii=False, separators=(",", ":")).encode()
-    if response.type == "events" and isinstance(response.body, list):
-        return b"".join(_event_bytes(event) for event in response.body if isinstance(event, dict))
+        return to_json(response.body)
+    if response.type == "events":
+        content_type = response.headers.get("content-type", "")
+        return b"".join(piece for _, piece in event_pieces(response.body, content_type))
     if response.type == "base64":
         return base64.b64decode(str(response.body))
     return str(response.body).encode()
-
-
-def _parse_events(text: str) -> list[Json] | None:
-    """Server-sent events in order; None where the text holds something that would be lost."""
-    events: list[Json] = []
-    event: JsonObject = {}
-    data: list[str] = []
-    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
-        if not line:
-            if event or data:
-                events.append(_with_data(event, data))
-            event, data = {}, []
-            continue
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if name == "data":
-            data.append(value)
-        elif name in ("event", "id", "retry"):
-            event[name] = value
-        elif name:
-            return None
-    if data == ["[DONE]"]:
-        events.append(_with_data(event, data))
-        event, data = {}, []
-    # An event without its empty line never reached the client's handler: a stream that was cut.
-    return None if event or data else events
-
-
-def _with_data(event: JsonObject, data: list[str]) -> JsonObject:
-    if not data:
-        return event
-    text = "\n".join(data)
-    if text[:1] in ("{", "["):
-        try:
-            value = parse_json(text)
-        except ValueError:
-            value = None
-        if value is not None:
-            return {**event, "data": value}
-    return {**event, "text": text}
-
-
-def _event_bytes(event: JsonObject) -> bytes:
-    lines = [f"{name}: {event[name]}" for name in ("event", "id", "retry") if name in event]
-    if "data" in event:
-        lines.append(
-            "data: " + json.dumps(event["data"], ensure_ascii=False, separators=(",", ":"))
-        )
-    elif "text" in event:
-        lines += [f"data: {line}" for line in str(event["text"]).split("\n")]
-    return ("\n".join(lines) + "\n\n").encode()
 
 
 def response_facts(response: StoredResponse) -> tuple[str | None, str | None, Json]:

@@ -275,20 +275,6 @@ def test_a_refused_request_is_part_of_the_recording(tmp_path: Path, ask: Ask):
 
 
 @both
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
-def test_what_the_sdk_tries_again_is_not_recorded(tmp_path: Path, ask: Ask, status: int):
-    def run(server: Upstream) -> None:
-        server.statuses = [status, status]
-        server.headers = {"retry-after-ms": "1"}
-        assert ask(server.port, user("one"), retries=2) == "answer 3"
-
-    path = tmp_path / "0.jsonl"
-    assert record(path, run).recorded == 1
-    with open_store(path) as store, use(store.session("baseline")):
-        assert ask(NOWHERE, user("one")) == "answer 3"
-
-
-@both
 @pytest.mark.parametrize("status", [401, 403, 404, 405])
 def test_a_refused_key_and_a_wrong_address_are_not_recorded(tmp_path: Path, ask: Ask, status: int):
     def run(server: Upstream) -> None:

@@ -1,0 +1,168 @@
+"""The events of a streamed answer: read as they come, and written again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from pydantic_core import to_json
+
+from harness.cassette.canonical import parse_json
+from harness.schema.record import Json, JsonObject
+
+_FIELDS = ("event", "id", "retry")
+_LAST_TYPES = frozenset(
+    {"message_stop", "response.completed", "response.failed", "response.incomplete", "error"}
+)
+_MAYBE_LAST = re.compile(
+    rb'"(?:message_stop|response\.completed|response\.failed|response\.incomplete|error)"'
+    rb'|"done"\s*:\s*true'
+)
+
+
+def is_server_sent(content_type: str) -> bool:
+    """Whether the body is server-sent events."""
+    return "event-stream" in content_type
+
+
+def is_json_lines(content_type: str) -> bool:
+    """Whether the body is one JSON object a line, as Ollama streams."""
+    return "ndjson" in content_type
+
+
+class EventReader:
+    """Takes a streamed body in any pieces and says when its last event has come.
+
+    Some clients stop reading at that event, so nothing may wait for the end of the stream.
+    """
+
+    def __init__(self, content_type: str) -> None:
+        """Start before the first byte of a body that is events or JSON lines."""
+        self.events: list[Json] = []
+        self.ended = False
+        """Whether the last event has come."""
+        self._json_lines = is_json_lines(content_type)
+        self._rest = b""
+        self._event: JsonObject = {}
+        self._data: list[str] = []
+        self._odd = False
+
+    def feed(self, data: bytes, at_s: float | None = None) -> None:
+        """Take what came `at_s` seconds after the request."""
+        # A line end may be cut in half: whether a line feed follows is not known yet.
+        text = self._rest + data
+        held = b"\r" if text.endswith(b"\r") else b""
+        text = text.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, rest = text.split(b"\n")
+        self._rest = rest + held
+        for line in lines:
+            self._line(line, at_s)
+
+    def close(self, *, cut: bool, at_s: float | None = None) -> list[Json] | None:
+        """The events; None where the body holds something that events would lose.
+
+        What comes after the last whole event of a stream that was cut reached no reader.
+        """
+        if self._rest and not cut:
+            rest, self._rest = self._rest, b""
+            self._line(rest.removesuffix(b"\r"), at_s)
+        if self.ended and (self._event or self._data):
+            self._dispatch(at_s)
+        if not cut and (self._event or self._data):
+            return None
+        return None if self._odd else self.events
+
+    def _line(self, raw: bytes, at_s: float | None) -> None:
+        try:
+            line = raw.decode()
+        except UnicodeDecodeError:
+            self._odd = True
+            return
+        if self._json_lines:
+            self._json_line(line, at_s)
+        elif not line:
+            self._dispatch(at_s)
+        else:
+            self._field(line)
+        self.ended = self.ended or _is_last(raw, json_lines=self._json_lines)
+
+    def _json_line(self, line: str, at_s: float | None) -> None:
+        if line.strip():
+            event = _with_data({}, [line])
+            self._odd = self._odd or "data" not in event
+            self.events.append(_at(event, at_s))
+
+    def _field(self, line: str) -> None:
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name in _FIELDS:
+            self._event[name] = value
+        elif name:
+            self._odd = True
+
+    def _dispatch(self, at_s: float | None) -> None:
+        if self._event or self._data:
+            self.events.append(_at(_with_data(self._event, self._data), at_s))
+        self._event, self._data = {}, []
+
+
+def event_pieces(events: Json, content_type: str) -> Iterator[tuple[float | None, bytes]]:
+    """When each event of a kept answer came, and its bytes."""
+    json_lines = is_json_lines(content_type)
+    for event in events if isinstance(events, list) else ():
+        if isinstance(event, dict):
+            at_s = event.get("at_s")
+            when = float(at_s) if isinstance(at_s, int | float) else None
+            yield when, _line_bytes(event) if json_lines else _event_bytes(event)
+
+
+def _is_last(line: bytes, *, json_lines: bool) -> bool:
+    if not json_lines:
+        if not line.startswith(b"data:"):
+            return False
+        line = line[5:].strip()
+        if line.startswith(b"[DONE]"):
+            return True
+    if _MAYBE_LAST.search(line) is None:
+        return False
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return False
+    if not isinstance(value, dict):
+        return False
+    return value.get("done") is True if json_lines else value.get("type") in _LAST_TYPES
+
+
+def _at(event: JsonObject, at_s: float | None) -> JsonObject:
+    return event if at_s is None else {**event, "at_s": round(at_s, 3)}
+
+
+def _with_data(event: JsonObject, data: list[str]) -> JsonObject:
+    if not data:
+        return event
+    text = "\n".join(data)
+    if text[:1] in ("{", "["):
+        try:
+            value = parse_json(text)
+        except ValueError:
+            value = None
+        if value is not None:
+            return {**event, "data": value}
+    return {**event, "text": text}
+
+
+def _event_bytes(event: JsonObject) -> bytes:
+    lines = [f"{name}: {event[name]}" for name in _FIELDS if name in event]
+    if "data" in event:
+        lines.append(f"data: {to_json(event['data']).decode()}")
+    elif "text" in event:
+        lines += [f"data: {line}" for line in str(event["text"]).split("\n")]
+    return ("\n".join(lines) + "\n\n").encode()
+
+
+def _line_bytes(event: JsonObject) -> bytes:
+    return to_json(event.get("data")) + b"\n"

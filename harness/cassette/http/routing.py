@@ -1,0 +1,66 @@
+"""Which open cassette a request belongs to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Protocol
+
+from harness.cassette.format import InteractionLine
+from harness.cassette.playback import Playback
+from harness.cassette.session import Session
+
+
+class Unfinished(Protocol):
+    """A live answer that is still on its way to the agent."""
+
+    def leave(self) -> None:
+        """Record it as far as it came."""
+
+
+class Use:
+    """A session in use by the code of one context."""
+
+    def __init__(self, session: Session, playback: Playback) -> None:
+        """Begin; the patch makes it known."""
+        self.session = session
+        self.playback = playback
+        self.owed: dict[str, InteractionLine] = {}
+        """Digest of a request -> its answer, which a fault has spoiled: for the same again."""
+        self.open = True
+        self._unfinished: set[Unfinished] = set()
+        self._lock = threading.Lock()
+
+    def begins(self, answer: Unfinished) -> None:
+        """Remember an answer that is on its way."""
+        with self._lock:
+            self._unfinished.add(answer)
+
+    def ends(self, answer: Unfinished) -> None:
+        """Forget it: it is recorded, or never will be."""
+        with self._lock:
+            self._unfinished.discard(answer)
+
+    def close(self) -> None:
+        """Record what is on its way as far as it came: later there is nowhere to write it."""
+        self.open = False
+        with self._lock:
+            unfinished = list(self._unfinished)
+        for answer in unfinished:
+            answer.leave()
+
+
+CURRENT: ContextVar[Use | None] = ContextVar("harness_cassette", default=None)
+LOCK = threading.Lock()
+"""Held while OPEN changes, and the patch with it."""
+OPEN: list[Use] = []
+
+
+def candidates() -> Sequence[Use]:
+    """The use of this context; where there is no context, as in a pool's thread, all open ones."""
+    chosen = CURRENT.get()
+    if chosen is not None:
+        return (chosen,)
+    with LOCK:
+        return tuple(OPEN)

@@ -1,0 +1,133 @@
+"""The client libraries that vcrpy patches: requests, urllib3, aiohttp, urllib and others."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import http
+import importlib
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any
+
+from vcr.cassette import Cassette  # type: ignore[import-untyped]
+from vcr.request import Request  # type: ignore[import-untyped]
+
+from harness.cassette.body import response_bytes, store_response
+from harness.cassette.http.answer import Answer, Live, answer_to
+from harness.cassette.http.streams import left_s
+from harness.errors import BadInputError
+
+_IN_AIOHTTP: ContextVar[list[Answer] | None] = ContextVar("harness_in_aiohttp", default=None)
+"""The answers given to the call of aiohttp that is under way here."""
+
+
+class Router(Cassette):  # type: ignore[misc]  # vcrpy is untyped
+    """Stands where vcrpy's stubs expect a cassette; these are the members that they use."""
+
+    write_protected = False
+
+    def _load(self) -> None:
+        """Nothing to load: sessions bring their recordings."""
+
+    def _save(self, force: bool = False) -> None:
+        """Nothing to save: each interaction is on disk already."""
+
+    def can_play_response_for(self, request: Request) -> bool:
+        """Whether the request is answered here."""
+        return isinstance(_found(request), Answer)
+
+    def play_response(self, request: Request) -> dict[str, Any]:
+        """The answer, in vcrpy's shape."""
+        answer = _found(request)
+        assert isinstance(answer, Answer)
+        if answer.ending == "timeout":
+            raise TimeoutError("Injected fault: the answer never came.")
+        if answer.ending == "cut":
+            raise ConnectionResetError("Injected fault: the connection broke.")
+        given = _IN_AIOHTTP.get()
+        if given is not None:
+            given.append(answer)
+        else:
+            time.sleep(left_s(answer, _end_s(answer)))
+        return _vcr_response(answer)
+
+    def append(self, request: Request, response: dict[str, Any]) -> None:
+        """Record a live answer."""
+        live = _found(request)
+        if not isinstance(live, Live):
+            return
+        headers = {name.lower(): ", ".join(values) for name, values in response["headers"].items()}
+        if _IN_AIOHTTP.get() is not None:
+            # aiohttp has unpacked the body, and left the header.
+            headers.pop("content-encoding", None)
+        status, body = response["status"]["code"], response["body"].get("string", b"")
+        live.record(store_response(status, headers, body, live.use.session.redactor))
+
+
+def aiohttp_patches() -> Iterator[tuple[type, str, Callable[..., Any]]]:
+    """The patch of aiohttp, whose waiting must not stop the event loop."""
+    with suppress(ImportError):
+        client = importlib.import_module("aiohttp.client").ClientSession
+        stub = importlib.import_module("vcr.stubs.aiohttp_stubs")
+        yield client, "_request", _waiting(stub.vcr_request(Router(path=None), client._request))
+
+
+def _waiting(request: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(request)
+    async def waiting(*args: Any, **kwargs: Any) -> Any:
+        given: list[Answer] = []
+        token = _IN_AIOHTTP.set(given)
+        try:
+            response = await request(*args, **kwargs)
+        finally:
+            _IN_AIOHTTP.reset(token)
+        await asyncio.sleep(sum(left_s(answer, _end_s(answer)) for answer in given))
+        return response
+
+    return waiting
+
+
+def _found(request: Request) -> Answer | Live:
+    """What became of a request; kept with it, since some stubs ask twice."""
+    found: Answer | Live | None = getattr(request, "harness_found", None)
+    if found is None:
+        found = answer_to(request.method, request.uri, _body(request))
+        request.harness_found = found
+    return found
+
+
+def _body(request: Request) -> bytes:
+    body = request.body_bytes
+    if body is None:
+        return b""
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    if isinstance(body, dict | list | tuple | str | int | float):
+        # What aiohttp is given as `json=` or `data=`.
+        return json.dumps(body, default=str).encode()
+    raise BadInputError(
+        f"{request.method} {request.uri}: a body of type {type(body).__name__!r} cannot be"
+        " compared with recordings; send bytes, text or JSON"
+    )
+
+
+def _end_s(answer: Answer) -> float:
+    """These clients get the whole answer at once: when its last piece came."""
+    return max((at_s for at_s, _ in answer.pieces()), default=answer.wait_s)
+
+
+def _vcr_response(answer: Answer) -> dict[str, Any]:
+    stored = answer.response
+    try:
+        phrase = http.HTTPStatus(stored.status).phrase
+    except ValueError:
+        phrase = ""
+    return {
+        "status": {"code": stored.status, "message": phrase},
+        "headers": {name: [value] for name, value in stored.headers.items()},
+        "body": {"string": response_bytes(stored)},
+    }

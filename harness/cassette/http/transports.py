@@ -1,0 +1,108 @@
+"""The transports of httpx and httpx2, which the vendors' SDKs stand on, with a cassette before."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import anyio
+
+from harness.cassette.body import response_bytes
+from harness.cassette.http.answer import Answer, Live, answer_to
+from harness.cassette.http.recording import Recording
+from harness.cassette.http.streams import (
+    LIBRARIES,
+    AsyncTee,
+    Paced,
+    Tee,
+    installed,
+    left_s,
+)
+
+_Handle = Callable[[Any, Any], Any]
+_AsyncHandle = Callable[[Any, Any], Awaitable[Any]]
+
+_NAMES = ("HTTPTransport", "AsyncHTTPTransport", "WSGITransport", "ASGITransport", "MockTransport")
+_OTHERS = {
+    "httpx_curl_cffi": ("CurlTransport", "AsyncCurlTransport"),
+    "pyreqwest.compatibility.httpx": ("SyncHttpxTransport", "HttpxTransport"),
+}
+"""Transports for httpx by others, which vcrpy knows as well."""
+
+
+def transport_patches() -> Iterator[tuple[type, str, _Handle]]:
+    """Class, method, and what stands in its place while a cassette is open."""
+    for library in LIBRARIES:
+        for name in _NAMES:
+            yield from _patches(library, getattr(library, name))
+        if library.__name__ == "httpx":
+            for other, names in _OTHERS.items():
+                for module in installed(other):
+                    for name in names:
+                        yield from _patches(library, getattr(module, name))
+
+
+def _patches(library: ModuleType, transport: type) -> Iterator[tuple[type, str, _Handle]]:
+    if (handle := vars(transport).get("handle_request")) is not None:
+        yield transport, "handle_request", _handle(library, handle)
+    if (handle := vars(transport).get("handle_async_request")) is not None:
+        yield transport, "handle_async_request", _handle_async(library, handle)
+
+
+def _handle(library: ModuleType, handle: _Handle) -> _Handle:
+    @functools.wraps(handle)
+    def answer(transport: Any, request: Any) -> Any:
+        found = answer_to(request.method, str(request.url), request.read())
+        if isinstance(found, Answer):
+            if found.timed:
+                time.sleep(left_s(found, found.wait_s))
+            return _response(library, request, found)
+        _ask_for_plain(request)
+        response = handle(transport, request)
+        response.stream = Tee(response.stream, _recording(found, response))
+        return response
+
+    return answer
+
+
+def _handle_async(library: ModuleType, handle: _AsyncHandle) -> _AsyncHandle:
+    @functools.wraps(handle)
+    async def answer(transport: Any, request: Any) -> Any:
+        found = answer_to(request.method, str(request.url), await request.aread())
+        if isinstance(found, Answer):
+            if found.timed:
+                await anyio.sleep(left_s(found, found.wait_s))
+            return _response(library, request, found)
+        _ask_for_plain(request)
+        response = await handle(transport, request)
+        response.stream = AsyncTee(response.stream, _recording(found, response))
+        return response
+
+    return answer
+
+
+def _ask_for_plain(request: Any) -> None:
+    """A packed stream would have to be unpacked to see its end, and says no more."""
+    request.headers["accept-encoding"] = "identity"
+
+
+def _recording(live: Live, response: Any) -> Recording:
+    return Recording(live, response.status_code, dict(response.headers))
+
+
+def _response(library: ModuleType, request: Any, answer: Answer) -> Any:
+    if answer.ending == "timeout":
+        raise library.ReadTimeout("Injected fault: the answer never came.", request=request)
+    stored = answer.response
+    if answer.timed or answer.ending == "cut":
+        broken = None
+        if answer.ending == "cut":
+            text = "Injected fault: the connection broke in the middle of the answer."
+            broken = library.RemoteProtocolError(text, request=request)
+        body = Paced(answer, broken)
+    else:
+        body = library.ByteStream(response_bytes(stored))
+    return library.Response(stored.status, headers=stored.headers, stream=body)
