@@ -67,21 +67,26 @@ def sent_request(
     base = (base_url or _BASES[endpoint]).rstrip("/")
     body = dict(parameters)
     path = _google_path(body) if endpoint == "google-generate" else _PATHS[endpoint]
-    body[_MESSAGES.get(endpoint, "messages")] = [plain_message(message) for message in messages]
+    plain = [plain_message(message) for message in messages]
+    body[_MESSAGES.get(endpoint, "messages")] = [*plain]
     if endpoint == "anthropic-messages" and "system" in body:
         body["system"] = _plain(body["system"])
-    if endpoint == "openai-responses":
-        body["input"] = _plain_input(body["input"])
+    if endpoint == "openai-responses" and len(plain) == 1 and plain[0].get("role") == "user":
+        body["input"] = plain[0]["content"]
     return Sent("POST", base + path, _dumped(body), _JSON)
 
 
 def plain_message(message: JsonObject) -> JsonObject:
     """A canonical message with text as text: blocks only where it holds more than that."""
-    plain = dict(message)
+    if "id" in message:  # a message out of an answer of OpenAI's responses, sent back
+        return message
+    plain = {key: value for key, value in message.items() if (key, value) != ("type", "message")}
     if "content" in plain:
         plain["content"] = _plain(plain["content"])
     elif plain.get("role") == "assistant" and "tool_calls" in plain:
         plain = {"role": "assistant", "content": None, **plain}
+    if plain.get("type") == "function_call_output":
+        plain["output"] = _plain(plain.get("output"))
     return plain
 
 
@@ -93,7 +98,7 @@ def _plain(content: Json) -> Json:
     if len(content) == 1:
         [block] = content
         if isinstance(block, dict) and block.keys() == {"type", "text"}:
-            return block["text"] if block["type"] in ("text", "input_text") else content
+            return block["text"]
     return [_plain_result(block) for block in content]
 
 
@@ -101,26 +106,6 @@ def _plain_result(block: Json) -> Json:
     if isinstance(block, dict) and block.get("type") == "tool_result" and "content" in block:
         return {**block, "content": _plain(block["content"])}
     return block
-
-
-def _plain_input(items: Json) -> Json:
-    """Items of OpenAI's responses: messages need no type, and one of the user's is a text."""
-    if not isinstance(items, list):
-        return items
-    plain = [_plain_item(item) if isinstance(item, dict) else item for item in items]
-    if len(plain) == 1:
-        [only] = plain
-        if isinstance(only, dict) and only.keys() == {"role", "content"} and only["role"] == "user":
-            return only["content"]
-    return [*plain]
-
-
-def _plain_item(item: JsonObject) -> Json:
-    if item.get("type") == "function_call_output":
-        return {**item, "output": _plain(item.get("output"))}
-    if "id" in item:  # a message of an answer, sent back
-        return item
-    return {key: value for key, value in item.items() if (key, value) != ("type", "message")}
 
 
 def _google_path(body: JsonObject) -> str:

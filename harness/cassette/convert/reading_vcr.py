@@ -1,0 +1,87 @@
+"""Cassettes that vcrpy wrote, read from their files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from vcr.serializers import yamlserializer  # type: ignore[import-untyped]
+
+from harness.cassette.convert.exchange import Exchange, Found
+from harness.cassette.convert.vcr import exchange_from_vcr, vcr_interactions
+from harness.errors import BadInputError
+from harness.redaction import Redactor
+
+_ENDINGS = frozenset({".json", ".yaml", ".yml"})
+
+
+def read_vcr(paths: Iterable[Path], redactor: Redactor) -> list[Found]:
+    """The cassettes in files and folders, without secrets.
+
+    Raises:
+        BadInputError: there is none, or one cannot be read; the text names it.
+    """
+    found = []
+    for given in paths:
+        for path in _files(given):
+            name = path.relative_to(given) if given.is_dir() else Path(path.name)
+            found.append(_read(path, name.with_suffix("").as_posix(), redactor))
+    return found
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.rglob("*") if file.suffix in _ENDINGS and file.is_file())
+    if not files:
+        raise BadInputError(f"{path}: no file in it ends with {', '.join(sorted(_ENDINGS))}")
+    return files
+
+
+def _read(path: Path, name: str, redactor: Redactor) -> Found:
+    try:
+        exchanges = tuple(_exchanges(_parsed(path), redactor))
+    except ValueError as error:
+        raise BadInputError(f"{path}: {error}") from error
+    return Found(name, "vcrpy cassette", exchanges)
+
+
+def _parsed(path: Path) -> object:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInputError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"{path}: not a text in UTF-8: {error.reason}") from error
+    if not text.strip():
+        raise ValueError("the file is empty: there is nothing to import")
+    try:
+        if text.lstrip()[0] == "{":
+            return json.loads(text)
+        # vcrpy's own loader: it knows the tags that its writers have used, and runs none of them.
+        return yamlserializer.deserialize(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error}") from error
+    except yaml.YAMLError as error:
+        raise ValueError(f"not YAML that can be read: {_one_line(error)}") from error
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _one_line(error: yaml.YAMLError) -> str:
+    return " ".join(str(error).split())
+
+
+def _exchanges(data: object, redactor: Redactor) -> Iterator[Exchange]:
+    for number, interaction in enumerate(vcr_interactions(data), start=1):
+        yield _exchange(interaction, number, redactor)
+
+
+def _exchange(interaction: Any, number: int, redactor: Redactor) -> Exchange:
+    try:
+        return exchange_from_vcr(interaction, redactor)
+    except ValueError as error:
+        raise ValueError(f"interaction {number}: {error}") from error
