@@ -26,6 +26,7 @@ COMMANDS = {
     "show": "Print one trial as a readable transcript.",
     "baseline": "Write or print a committed baseline.",
     "cassette": "Look at recordings.",
+    "import": "Make cassettes of what others recorded.",
     "demo": "Replay, compare and report the shipped suite.",
     "doctor": "Say what is installed and usable here.",
 }
@@ -43,7 +44,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"harness.cli.{cmd_name}").command
+        module = "import_" if cmd_name == "import" else cmd_name
+        command = importlib.import_module(f"harness.cli.{module}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -63,14 +63,16 @@ def _found(path: Path, values: list[Json], redactor: Redactor) -> list[Found]:
     name = next((name for name in names if name not in _GENERIC), path.stem)
     first = values[0]
     if all(isinstance(value, dict) and {"request", "response"} <= value.keys() for value in values):
-        return [_exchanged(name, values, redactor)]
+        return [_exchanged(name, path, values, redactor)]
     if all(isinstance(value, dict) and "messages" in value for value in values):
-        return [_messages(name, value, redactor) for value in values if isinstance(value, dict)]
+        return [
+            _messages(name, path, value, redactor) for value in values if isinstance(value, dict)
+        ]
     if len(values) == 1 and isinstance(first, dict) and is_atif(first):
         transcript, meta, left_out = read_atif(first)
-        return [_told(name, "ATIF", transcript, meta, redactor, left_out)]
+        return [_told(name, path, "ATIF", transcript, meta, redactor, left_out)]
     if len(values) == 1 and _is_episodes(first):
-        return [_told(name, "episodes", _episodes(first), {}, redactor)]
+        return [_told(name, path, "episodes", _episodes(first), {}, redactor)]
     raise ValueError(f"no known format; known are: {'; '.join(KNOWN)}")
 
 
@@ -118,6 +120,7 @@ def _is_json(line: str) -> bool:
 
 def _told(
     name: str,
+    path: Path,
     source: str,
     transcript: Transcript,
     meta: JsonObject,
@@ -132,6 +135,7 @@ def _told(
     clean = redactor.json(meta)
     return Found(
         task if isinstance(task, str) and task else name,
+        path,
         source,
         found,
         clean if isinstance(clean, dict) else {},
@@ -139,7 +143,7 @@ def _told(
     )
 
 
-def _messages(name: str, value: JsonObject, redactor: Redactor) -> Found:
+def _messages(name: str, path: Path, value: JsonObject, redactor: Redactor) -> Found:
     messages = value["messages"]
     if not isinstance(messages, list) or not messages:
         raise ValueError("messages: expected a list of messages")
@@ -151,7 +155,7 @@ def _messages(name: str, value: JsonObject, redactor: Redactor) -> Found:
     meta |= inner if isinstance(inner, dict) else {}
     model = meta.get("model")
     transcript = every_assistant(objects, model if isinstance(model, str) else None)
-    return _told(name, "messages", transcript, meta, redactor)
+    return _told(name, path, "messages", transcript, meta, redactor)
 
 
 def _is_episodes(value: Json) -> bool:
@@ -173,7 +177,7 @@ def _episodes(value: Json) -> Transcript:
     return every_assistant(messages, None)
 
 
-def _exchanged(name: str, values: list[Json], redactor: Redactor) -> Found:
+def _exchanged(name: str, path: Path, values: list[Json], redactor: Redactor) -> Found:
     """A log of calls as they went over the wire, in whatever vendor's format."""
     found: list[Exchange] = []
     dropped = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 from harness.cassette.canonical import CanonicalRequest
 from harness.cassette.format import StoredResponse
@@ -39,6 +40,7 @@ class Found:
 
     name: str
     """What it is called: names its cassette."""
+    file: Path
     source: str
     """The kind of file, in words."""
     exchanges: tuple[Exchange, ...]

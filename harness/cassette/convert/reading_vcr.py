@@ -46,7 +46,7 @@ def _read(path: Path, name: str, redactor: Redactor) -> Found:
         exchanges = tuple(_exchanges(_parsed(path), redactor))
     except ValueError as error:
         raise BadInputError(f"{path}: {error}") from error
-    return Found(name, "vcrpy cassette", exchanges)
+    return Found(name, path, "vcrpy cassette", exchanges)
 
 
 def _parsed(path: Path) -> object:

@@ -82,7 +82,7 @@ def write(target: Target, *, match: Literal["request", "position"], redactor: Re
         task_digest="",
         versions={"loop-harness": importlib.metadata.version("loop-harness")},
         match=match,
-        source=target.found.source,
+        source=redactor.text(f"{target.found.source}: {target.found.file.name}"),
         meta=target.found.meta or None,
     )
     partial = target.path.with_name(target.path.name + ".partial")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from harness.cli.cassette import ls, show
+from harness.cli.cassette import export, ls, show
 
 
 @click.group("cassette", epilog="Example: harness cassette ls cassettes/basics")
@@ -12,5 +12,5 @@ def command() -> None:
     """Look at recordings: list them, or read one as a conversation."""
 
 
-for _module in (ls, show):
+for _module in (export, ls, show):
     command.add_command(_module.command)

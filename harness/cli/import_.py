@@ -1,0 +1,123 @@
+"""`harness import`: cassettes of what others recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from harness.analysis.numbers import plural
+from harness.cassette.convert.conversations import read_conversations
+from harness.cassette.convert.exchange import Found
+from harness.cassette.convert.reading_vcr import read_vcr
+from harness.cassette.convert.writing import Target, targets, write
+from harness.cassette.redact import secrets_in
+from harness.cli import FINE
+from harness.cli.options import environment, make_command
+from harness.cli.terminal import Terminal
+from harness.redaction import Redactor
+
+_OUT = Path("cassettes/imported")
+
+_paths = click.argument(
+    "paths",
+    metavar="PATH...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
+)
+_out = click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=_OUT,
+    show_default=True,
+    metavar="DIR|FILE",
+    help="Folder for NAME/REPEAT.jsonl, or one file that ends with .jsonl.",
+)
+
+
+@click.group("import", epilog="Example: harness import vcr tests/cassettes")
+def command() -> None:
+    """Make cassettes of what others recorded; secrets are removed."""
+
+
+@make_command("vcr", example="harness import vcr tests/cassettes --out cassettes/api")
+@_paths
+@_out
+def vcr(terminal: Terminal, paths: tuple[Path, ...], out: Path) -> int:
+    """Import vcrpy's cassettes (YAML or JSON), from files or whole folders.
+
+    A request is found again by what it asks, as in cassettes that were recorded here.
+    """
+    redactor = _redactor()
+    return _import(terminal, read_vcr(paths, redactor), out, "request", redactor)
+
+
+@make_command("conversation", example="harness import conversation trajectory.json")
+@_paths
+@_out
+def conversation(terminal: Terminal, paths: tuple[Path, ...], out: Path) -> int:
+    """Import recorded conversations: ATIF, episodes, call logs, or plain messages.
+
+    They are replayed by position: the first model call gets the first answer, and so on.
+    """
+    redactor = _redactor()
+    found = [one for path in paths for one in read_conversations(path, redactor)]
+    return _import(terminal, found, out, "position", redactor)
+
+
+command.add_command(vcr)
+command.add_command(conversation)
+
+
+def _redactor() -> Redactor:
+    return Redactor(secrets_in(environment()))
+
+
+def _import(
+    terminal: Terminal,
+    found: Sequence[Found],
+    out: Path,
+    match: Literal["request", "position"],
+    redactor: Redactor,
+) -> int:
+    # All are read before the first is written: a file that cannot be read stops the import whole.
+    chosen = targets(found, out)
+    for target in chosen:
+        write(target, match=match, redactor=redactor)
+    terminal.result({"cassettes": [_data(target) for target in chosen]}, _lines(chosen, match))
+    return FINE
+
+
+def _data(target: Target) -> dict[str, object]:
+    found = target.found
+    return {
+        "file": str(target.path),
+        "from": str(found.file),
+        "format": found.source,
+        "interactions": len(found.exchanges),
+        "tool_results": _tool_results(found),
+        "left_out": list(found.left_out),
+    }
+
+
+def _tool_results(found: Found) -> int:
+    return sum(len(exchange.observations) for exchange in found.exchanges)
+
+
+def _lines(chosen: Sequence[Target], match: Literal["request", "position"]) -> Iterator[str]:
+    for target in chosen:
+        found = target.found
+        calls = "turn" if match == "position" else "interaction"
+        what = plural(len(found.exchanges), calls)
+        if tools := _tool_results(found):
+            what += f" and {plural(tools, 'tool result')}"
+        yield f"{target.path}: {what} from {found.file} ({found.source})"
+        for words in found.left_out:
+            yield f"  left out: {words}"
+    yield ""
+    yield f'Replay: with harness.cassette.use("{chosen[0].path}"): run your agent'
+    if match == "position":
+        yield "The n-th model call gets the n-th answer, whatever it asks."
