@@ -27,7 +27,6 @@ from harness.schema.messages import (
     StopReason,
     Text,
     ToolCall,
-    ToolResult,
     ToolSpec,
     Usage,
     VendorBlock,
@@ -147,6 +146,8 @@ def _turns(messages: Sequence[Message]) -> list[tuple[str, list[Block]]]:
 def _sent(message: Message) -> list[Block]:
     """A message without what the vendor refuses: blank text, and thinking that leads to nothing."""
     content = [block for block in message.content if _is_sent(block)]
+    if not _has_vendors(content):
+        return content
     by_text = [*(isinstance(after, Text) for after in content[1:]), False]
     content = [b for b, kept in zip(content, by_text, strict=False) if kept or not _beside(b)]
     while content and _is_thinking(content[-1]):
@@ -155,9 +156,13 @@ def _sent(message: Message) -> list[Block]:
 
 
 def _is_sent(block: Block) -> bool:
-    if isinstance(block, Text):
+    if block.type == "text":
         return bool(block.text) and not block.text.isspace()
-    return not isinstance(block, VendorBlock) or block.dialect == NAME
+    return block.type != "vendor" or block.dialect == NAME
+
+
+def _has_vendors(content: list[Block]) -> bool:
+    return "vendor" in [block.type for block in content]
 
 
 def _is_thinking(block: Block) -> bool:
@@ -180,7 +185,9 @@ def _strip_end(content: list[Block]) -> None:
 def _ordered(role: str, content: list[Block]) -> list[Block]:
     """Results first in a user turn, thinking first in the model's."""
     if role == "user":
-        return sorted(content, key=lambda block: not isinstance(block, ToolResult))
+        return sorted(content, key=_is_no_result)
+    if not _has_vendors(content):
+        return content
     # The vendor's own tools run within a turn: what the model thought of their results stays.
     own_tools = any(
         isinstance(b, VendorBlock) and not _is_thinking(b) and not _beside(b) for b in content
@@ -190,7 +197,13 @@ def _ordered(role: str, content: list[Block]) -> list[Block]:
     return sorted(content, key=lambda block: not _is_thinking(block))
 
 
+def _is_no_result(block: Block) -> bool:
+    return block.type != "tool_result"
+
+
 def _wire_turn(role: str, content: list[Block]) -> JsonObject:
+    if not _has_vendors(content):
+        return {"role": role, "content": [_wire_block(block) for block in content]}
     wire: list[Json] = []
     beside: JsonObject = {}
     for block in content:
@@ -218,16 +231,16 @@ def _marked(block: JsonObject) -> JsonObject:
 
 
 def _wire_block(block: Block) -> JsonObject:
-    if isinstance(block, Text):
+    if block.type == "text":
         return {"type": "text", "text": block.text}
-    if isinstance(block, ToolCall):
+    if block.type == "tool_call":
         return {
             "type": "tool_use",
             "id": legal(block.id),
             "name": legal(block.name),
             "input": as_object(block.arguments),
         }
-    if isinstance(block, VendorBlock):
+    if block.type == "vendor":
         return block.data
     result: JsonObject = {"type": "tool_result", "tool_use_id": legal(block.call_id)}
     if block.is_error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from harness.schema.record import storable
 
@@ -15,6 +16,7 @@ _NEEDS_ESCAPE = re.compile(r"[^a-zA-Z0-9_-]|_(?=x[0-9A-F]{2,6}[^a-zA-Z0-9-])")
 _ESCAPED = re.compile(r"_x([0-9A-F]{2,6})_")
 
 
+@lru_cache(maxsize=1024)
 def legal(text: str) -> str:
     """The text in letters, digits, `_` and `-`; unchanged if it is that already."""
     if not text:

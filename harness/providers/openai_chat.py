@@ -126,17 +126,18 @@ class OpenAIChat:
 
 
 def _assistant(message: Message) -> list[Json]:
-    wire: JsonObject = {"role": "assistant", "content": message.text}
+    texts = [block.text for block in message.content if block.type == "text"]
+    wire: JsonObject = {"role": "assistant", "content": "".join(texts)}
     calls: list[Json] = []
     beside: JsonObject = {}
     for block in message.content:
-        if isinstance(block, VendorBlock) and block.dialect == NAME:
+        if block.type == "vendor" and block.dialect == NAME:
             kept = block.data.get(NEXT_CALL)
             if isinstance(kept, dict):
                 beside = kept
             else:
                 wire.update(block.data)
-        elif isinstance(block, ToolCall):
+        elif block.type == "tool_call":
             calls.append(_wire_call(block) | beside)
             beside = {}
     if calls:
@@ -155,16 +156,17 @@ def _wire_call(call: ToolCall) -> JsonObject:
 def _user(message: Message) -> list[Json]:
     """One tool message per result, then a user message for the rest."""
     wire: list[Json] = [
-        {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
-        for result in message.tool_results
+        {"role": "tool", "tool_call_id": block.call_id, "content": block.content}
+        for block in message.content
+        if block.type == "tool_result"
     ]
     parts: list[Json] = []
     texts = []
     for block in message.content:
-        if isinstance(block, Text):
+        if block.type == "text":
             parts.append({"type": "text", "text": block.text})
             texts.append(block.text)
-        elif isinstance(block, VendorBlock) and block.dialect == NAME:
+        elif block.type == "vendor" and block.dialect == NAME:
             parts.append(block.data)
     if len(parts) > len(texts):
         wire.append({"role": "user", "content": parts})

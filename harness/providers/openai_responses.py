@@ -113,14 +113,15 @@ class OpenAIResponses:
 def _asked(message: Message) -> list[Json]:
     """One output per result, then a user message for the rest."""
     wire: list[Json] = [
-        {"type": "function_call_output", "call_id": result.call_id, "output": result.content}
-        for result in message.tool_results
+        {"type": "function_call_output", "call_id": block.call_id, "output": block.content}
+        for block in message.content
+        if block.type == "tool_result"
     ]
     parts: list[Json] = []
     for block in message.content:
-        if isinstance(block, Text) and block.text:
+        if block.type == "text" and block.text:
             parts.append({"type": "input_text", "text": block.text})
-        elif isinstance(block, VendorBlock) and block.dialect == NAME:
+        elif block.type == "vendor" and block.dialect == NAME:
             parts.append(block.data)
     if parts or not wire:
         wire.append({"type": "message", "role": "user", "content": parts or ""})
@@ -133,16 +134,16 @@ def _said(message: Message) -> list[Json]:
     parts: list[Json] | None = None
     extra: JsonObject = {}
     for block in message.content:
-        if isinstance(block, Text) and block.text:
+        if block.type == "text" and block.text:
             if parts is None:
                 parts = []
                 wire.append({"type": "message", "role": "assistant", "content": parts, **extra})
                 extra = {}
             parts.append({"type": "output_text", "text": block.text})
-        elif isinstance(block, ToolCall):
+        elif block.type == "tool_call":
             parts = None
             wire.append(_wire_call(block))
-        elif isinstance(block, VendorBlock) and block.dialect == NAME:
+        elif block.type == "vendor" and block.dialect == NAME:
             parts = None
             if "type" not in block.data:
                 extra = block.data

@@ -13,7 +13,7 @@ def with_unique_ids(messages: Sequence[Message]) -> Sequence[Message]:
     Local servers number the calls of each answer anew, or give none an id at all. The transcript
     keeps what they gave.
     """
-    ids = [call.id for message in messages for call in message.tool_calls]
+    ids = [b.id for message in messages for b in message.content if b.type == "tool_call"]
     if len(set(ids)) == len(ids):
         return messages
     seen: set[str] = set()

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import TypeVar
 
+from pydantic_core import to_json
+
 from harness.errors import MalformedAnswerError
 from harness.schema.record import Json, JsonObject
 
@@ -14,6 +16,15 @@ Kind = TypeVar("Kind", str, list[Json], dict[str, Json])
 
 def sendable(body: JsonObject) -> JsonObject:
     """The same body, with `?` for half surrogate pairs, which no JSON file or request can carry."""
+    try:
+        to_json(body)
+    except ValueError:
+        # It has such a pair, or something else that this encoder alone refuses.
+        return _replaced(body)
+    return body
+
+
+def _replaced(body: JsonObject) -> JsonObject:
     text = json.dumps(body, ensure_ascii=False)
     try:
         text.encode()
