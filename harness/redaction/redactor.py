@@ -1,0 +1,205 @@
+"""Removing secrets from texts, JSON values, records and streams."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from harness.redaction.known import KnownSecret
+from harness.redaction.pieces import Pieces
+from harness.redaction.rules import RULES, Rule
+from harness.schema.record import Json, Record
+
+AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+PLACEHOLDER = "[redacted]"
+"""One for all secrets: what a rule finds without the key being set equals what was recorded."""
+
+
+_MIN_KEY_CHARS = 15
+_WORDS = bytes(
+    byte if chr(byte) in f"{string.ascii_letters}{string.digits}_.+/=~:&?-" else ord(" ")
+    for byte in range(256)
+)
+"""Leaves the bytes that keys and marks are made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A secret in a text."""
+
+    rule: str
+    """What found it: the kind of credential, the variable whose value it is, or the suite's own
+    pattern."""
+    start: int
+    end: int
+
+
+class Redactor:
+    """Replaces known secret values, and what has the shape of a credential."""
+
+    def __init__(
+        self, secrets: Mapping[str, str], *, rules: bool = True, extra: Sequence[str] = ()
+    ) -> None:
+        """Say what is secret.
+
+        Args:
+            secrets: Values by the name they are known under.
+            rules: Whether what has the shape of a credential is one.
+            extra: Regular expressions of further shapes.
+        """
+        self._secrets = dict(secrets)
+        # A value that is part of the placeholder would be replaced in itself for ever.
+        self._known = tuple(
+            KnownSecret(name, value)
+            for name, value in secrets.items()
+            if value and value not in PLACEHOLDER
+        )
+        self._rules = RULES if rules else ()
+        self._extra = tuple(re.compile(pattern) for pattern in extra) if rules else ()
+
+    def without_rules(self) -> Redactor:
+        """The same with known values only: cheap enough for every look-up."""
+        return Redactor(self._secrets, rules=False)
+
+    def find(self, text: str) -> list[Found]:
+        """The secrets in a text, in order; none overlaps another."""
+        found = sorted(self._all(text), key=lambda one: one.start)
+        merged: list[Found] = []
+        for one in found:
+            if merged and one.start < merged[-1].end:
+                last = merged[-1]
+                merged[-1] = Found(last.rule, last.start, max(last.end, one.end))
+            else:
+                merged.append(one)
+        return merged
+
+    def text(self, text: str) -> str:
+        """The text without secrets; the text itself if there are none."""
+        return self.joined([text])[0]
+
+    def joined(self, texts: Sequence[str]) -> list[str]:
+        """The pieces of one text without its secrets, also those that go over several pieces.
+
+        The placeholder stands in the piece where the secret begins.
+        """
+        found = self.find(texts[0] if len(texts) == 1 else "".join(texts))
+        if not found:
+            return list(texts)
+        clean = []
+        offset = 0
+        for text in texts:
+            clean.append(_without(text, offset, found))
+            offset += len(text)
+        return clean
+
+    def data(self, data: bytes) -> bytes:
+        """The bytes without secrets."""
+        text = data.decode("latin-1")
+        clean = self.text(text)
+        return data if clean is text else clean.encode("latin-1")
+
+    def json(self, value: Json) -> Json:
+        """The value without secrets, in keys too; the value itself if there are none."""
+        if not self._known and not self._rules:
+            return value
+        # One search over the whole value is far cheaper than one per string.
+        data = _dumped(value)
+        if not self._may_be_in(data) or next(self._all(data.decode()), None) is None:
+            return value
+        return self._walk(value)
+
+    def events(self, events: Json) -> Json:
+        """A stream's events without secrets, also those that come in pieces, event by event."""
+        pieces = Pieces(events)
+        if any(self.find("".join(texts)) for texts in pieces.texts()):
+            events = copy.deepcopy(events)
+            pieces = Pieces(events)
+            pieces.replace(self.joined)
+        return self.json(events)
+
+    def record(self, record: AnyRecord) -> AnyRecord:
+        """The record without secrets; the record itself if there are none."""
+        dumped = record.model_dump(mode="json", by_alias=True)
+        clean = self.json(dumped)
+        return record if clean is dumped else type(record).model_validate(clean)
+
+    def _all(self, text: str) -> Iterator[Found]:
+        """Every secret, those that overlap too."""
+        for known in self._known:
+            yield from (Found(known.name, *span) for span in known.find(text))
+        for rule in self._rules_for(text.encode(errors="replace")):
+            yield from (Found(rule.name, *span) for span in rule.find(text))
+        for pattern in self._extra:
+            for match in pattern.finditer(text):
+                if match.end() > match.start():
+                    yield Found(pattern.pattern, *match.span())
+
+    def _may_be_in(self, data: bytes) -> bool:
+        """Whether a text, as UTF-8, is worth a search: what most texts are not."""
+        return (
+            bool(self._extra)
+            or any(known.may_be_in(data) for known in self._known)
+            or bool(self._rules_for(data))
+        )
+
+    def _rules_for(self, data: bytes) -> list[Rule]:
+        """The rules whose marks are in a text."""
+        if not self._rules:
+            return []
+        # Each word once: texts repeat themselves, streams above all.
+        words = set(data.translate(_WORDS).split())
+        long = b" ".join(word for word in words if len(word) >= _MIN_KEY_CHARS)
+        lower = b" ".join(words).lower()
+        return [
+            rule
+            for rule in self._rules
+            if any(map((long if rule.is_key else lower).__contains__, rule.marks))
+        ]
+
+    def _walk(self, value: Json) -> Json:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self._walk(item) for item in value]
+        if isinstance(value, dict):
+            return {self.text(key): self._item(key, item) for key, item in value.items()}
+        return value
+
+    def _item(self, key: str, value: Json) -> Json:
+        clean = self._walk(value)
+        if isinstance(value, str) and clean is value:
+            # Its name may say that it is one.
+            written = json.dumps({key: value}, ensure_ascii=False)
+            if any(one.start > len(key) for one in self._all(written)):
+                return PLACEHOLDER
+        return clean
+
+
+def _without(text: str, offset: int, found: Iterable[Found]) -> str:
+    """One piece of a longer text, which begins at an offset, without what was found there."""
+    parts: list[str] = []
+    kept = 0
+    for one in found:
+        start, end = one.start - offset, one.end - offset
+        if end <= 0 or start >= len(text):
+            continue
+        parts.append(text[kept : max(start, 0)])
+        if start >= 0:
+            parts.append(PLACEHOLDER)
+        kept = end
+    return "".join((*parts, text[kept:])) if parts or kept else text
+
+
+def _dumped(value: Json) -> bytes:
+    try:
+        return to_json(value, inf_nan_mode="constants")
+    except PydanticSerializationError:  # half a surrogate pair
+        return json.dumps(value, ensure_ascii=False).encode(errors="replace")
