@@ -73,6 +73,8 @@ def make_baseline(run: RunRecord, trials: Sequence[TrialRecord]) -> Baseline:
         raise BadInputError(
             f"{where}: no result in {_list(broken)}; record or repair them and run again"
         )
+    if run.faults is not None:
+        raise BadInputError(f"{where}: it was run with --faults {run.faults}; run without it")
     counts = Counter(trial.trial_id for trial in trials)
     if twice := sorted(trial_id for trial_id, count in counts.items() if count > 1):
         raise BadInputError(f"{where}: its log holds {_list(twice)} more than once; run again")

@@ -31,8 +31,9 @@ def count(number: int | None) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """`1 task`, `2 tasks`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """`1 task`, `2 tasks`, `2 misses`."""
+    ending = "es" if noun.endswith("s") else "s"
+    return f"{number:,} {noun}{'' if number == 1 else ending}"
 
 
 def mean(value: float | None) -> str:

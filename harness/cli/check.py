@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -9,12 +11,13 @@ from typing import Any
 import click
 
 from harness.analysis.baseline import CheckResult, check
+from harness.analysis.misses import MissGroup, group_misses
 from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
-from harness.cli.execution import Selection, execute, plan_suite, say_kept
+from harness.cli.execution import Selection, accept_command, execute, plan_suite, say_kept
 from harness.cli.options import make_command, selection
 from harness.cli.run_folder import REPORTS, find_run, is_run, write_report
-from harness.cli.summary import cause_lines, unscored_lines
 from harness.cli.terminal import Terminal
+from harness.cli.unscored import unscored_lines
 from harness.errors import BadInputError
 from harness.runner.baseline_file import baseline_file, read_baseline
 from harness.runner.log import RunLog
@@ -30,7 +33,7 @@ from harness.schema.results import Baseline
     metavar="FILE",
     help="Hold it against this file.  [default: reports/baselines/SUITE.json]",
 )
-@click.option("--explain", is_flag=True, help="Group misses by cause.")
+@click.option("--explain", is_flag=True, help="Show every cause of misses in full.")
 def command(
     terminal: Terminal, suite_or_run: str, baseline: Path | None, explain: bool, **options: Any
 ) -> int:
@@ -46,8 +49,13 @@ def command(
         log, held = _suite(terminal, suite_or_run, chosen, baseline)
     planned = _planned(held, log, chosen)
     result = check(log.trials(), held, planned)
+    run, missed = log.run(), {trial.trial_id for trial in result.unscored}
+    misses = group_misses(trial for trial in log.trials() if trial.trial_id in missed)
     data = {"holds": result.holds, "run": str(log.folder)} | result.model_dump(mode="json")
-    terminal.result(data, _lines(result, explain=explain))
+    data["misses"] = [group.model_dump(mode="json") for group in misses]
+    again = replace(chosen, overrides=run.overrides, preset=run.preset)
+    record = accept_command(run.suite_folder, again)
+    terminal.result(data, _lines(result, misses, record=record, explain=explain))
     if result.differing or result.missing:
         return DOES_NOT_HOLD
     return UNDECIDED if result.unscored else FINE
@@ -61,6 +69,11 @@ def _run(argument: str, chosen: Selection, baseline: Path | None) -> tuple[RunLo
         )
     log = find_run(argument)
     run = log.run()
+    if run.faults is not None:
+        raise BadInputError(
+            f"{log.folder}: was run with --faults {run.faults}, and is compared with no baseline; "
+            "run the suite without it"
+        )
     return log, _read(baseline, run.suite, run.suite_version)
 
 
@@ -105,11 +118,14 @@ def _planned(baseline: Baseline, log: RunLog, chosen: Selection) -> set[str] | N
     return {trial_id for trial_id in ids if is_chosen(trial_id)}
 
 
-def _lines(result: CheckResult, *, explain: bool) -> list[str]:
+def _lines(
+    result: CheckResult, misses: Sequence[MissGroup], *, record: str, explain: bool
+) -> list[str]:
     lines: list[str] = []
     if result.holds or result.differing or result.missing:
         lines += result.model_copy(update={"unscored": ()}).lines()
     if result.unscored:
-        tell = cause_lines if explain else unscored_lines
-        lines += tell(result.unscored, trials=result.checked)
+        lines += unscored_lines(
+            result.unscored, misses, trials=result.checked, record=record, explain=explain
+        )
     return lines

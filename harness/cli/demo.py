@@ -7,11 +7,12 @@ from pathlib import Path
 import harness
 from harness.analysis.compare import compare_variants
 from harness.cli import FINE, UNDECIDED
-from harness.cli.execution import Selection, execute, plan_suite
+from harness.cli.execution import Selection, accept_command, execute, plan_suite
 from harness.cli.options import make_command
 from harness.cli.run_folder import REPORTS, write_report
-from harness.cli.summary import summarise, summary_lines, unscored_lines
+from harness.cli.summary import summarise, summary_lines
 from harness.cli.terminal import Terminal
+from harness.cli.unscored import unscored_lines
 from harness.errors import BadInputError
 
 _SUITE = Path("suites", "basics")
@@ -39,7 +40,11 @@ def command(terminal: Terminal) -> int:
     lines = [*summary_lines(summary), "", *(one.headline for one in found), ""]
     terminal.result(data, [*lines, f"Report: {report}"])
     if summary.unscored:
-        terminal.error("\n".join(unscored_lines(summary.unscored, trials=summary.trials)))
+        record = accept_command(planned.settings.suite_argument, planned.selection)
+        explained = unscored_lines(
+            summary.unscored, summary.misses, trials=summary.trials, record=record
+        )
+        terminal.error("\n".join(explained))
         return UNDECIDED
     return FINE
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.backends.local import LocalBackend
+from harness.cassette.playback import FaultPlan
 from harness.cassette.redact import secrets_in
 from harness.cli.options import environment
 from harness.cli.run_folder import REPORTS
@@ -22,6 +24,7 @@ from harness.runner.start import start_run
 from harness.runner.trial import TrialSettings, cassette_file, open_cassette
 from harness.runner.trial_loop import check_loops
 from harness.schema.presets import PresetName
+from harness.schema.recording import Front, Pace
 from harness.schema.results import RecordMode, ToolsMode, TrialRecord
 from harness.schema.suite import Suite
 
@@ -48,6 +51,18 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
+class Answering:
+    """Where answers and tool results come from, and how recorded ones are given."""
+
+    record_mode: RecordMode = "none"
+    tools: ToolsMode = "replay"
+    front: Front = "http"
+    pace: Pace = "fast"
+    faults: str | None = None
+    """As in `--faults`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
     """A suite, loaded and checked, with the trials that are to be run."""
 
@@ -55,6 +70,7 @@ class Planned:
     cells: tuple[Cell, ...]
     settings: TrialSettings
     selection: Selection
+    answering: Answering = Answering()
 
     @property
     def specs(self) -> list[TrialSpec]:
@@ -67,24 +83,19 @@ class Planned:
         return [cell for cell in self.cells if cell.task.scenario is None]
 
 
-def plan_suite(
-    argument: str,
-    selection: Selection,
-    *,
-    record_mode: RecordMode = "none",
-    tools: ToolsMode = "replay",
-) -> Planned:
+def plan_suite(argument: str, selection: Selection, answering: Answering = Answering()) -> Planned:
     """Load a suite, choose its trials, and check all that can be checked before running.
 
     Raises:
         BadInputError: anything that cannot be used, a damaged cassette included.
     """
     _check_folder(selection.cassettes)
+    faults = None if answering.faults is None else FaultPlan.parse(answering.faults)
     suite = load_suite(
         suite_folder(argument), overrides=selection.overrides, preset=selection.preset
     )
     if any(task.scenario is not None for task in suite.tasks):
-        _check_scenario_options(suite, selection, record_mode)
+        _check_scenario_options(suite, selection, answering)
     cells = plan(
         suite,
         variants=selection.variant_names,
@@ -96,24 +107,31 @@ def plan_suite(
     keys = {vendor.key_variable for vendor in VENDORS.values()}
     settings = TrialSettings(
         cassettes=selection.cassettes,
-        record_mode=record_mode,
-        tools=tools,
+        record_mode=answering.record_mode,
+        tools=answering.tools,
+        front=answering.front,
+        pace=answering.pace,
+        faults=faults,
         suite_argument=argument,
         record_options=_record_options(selection),
         api_keys={name: key for name in keys if (key := variables.get(name, "").strip())},
         secrets=secrets_in(variables, public_names(suite)),
     )
-    planned = Planned(suite, cells, settings, selection)
-    if record_mode == "none":
+    planned = Planned(suite, cells, settings, selection, answering)
+    if answering.record_mode == "none":
         check_cassettes(planned)
     return planned
 
 
-def _check_scenario_options(suite: Suite, selection: Selection, mode: RecordMode) -> None:
-    if mode != "none":
-        raise BadInputError(
-            f"--record-mode {mode}: scenarios ask no model; leave it out for {suite.file}"
-        )
+def _check_scenario_options(suite: Suite, selection: Selection, answering: Answering) -> None:
+    plain = Answering()
+    for name in ("record_mode", "front", "pace", "faults"):
+        value = getattr(answering, name)
+        if value != getattr(plain, name):
+            raise BadInputError(
+                f"--{name.replace('_', '-')} {value}: scenarios ask no model; "
+                f"leave it out for {suite.file}"
+            )
     if selection.repeats not in (None, 1):
         refuse_repeats(f"--repeats {selection.repeats}", suite.file)
 
@@ -145,6 +163,12 @@ def _record_options(selection: Selection) -> tuple[str, ...]:
     if selection.repeats is not None:
         options += ["--repeats", str(selection.repeats)]
     return tuple(options)
+
+
+def accept_command(suite: str, selection: Selection) -> str:
+    """The command that records just what a selection of a suite misses."""
+    tasks = [part for glob in selection.tasks for part in ("--task", glob)]
+    return shlex.join(("harness", "accept", suite, *tasks, *_record_options(selection)))
 
 
 def check_cassettes(planned: Planned) -> None:
@@ -196,6 +220,7 @@ def execute(planned: Planned, terminal: Terminal, *, reports: Path = REPORTS) ->
         out=selection.out,
         overrides=selection.overrides,
         preset=selection.preset,
+        faults=planned.answering.faults,
     )
     jobs = selection.jobs or (1 if recording else _workers(len(planned.specs)))
     work = [CellJob(cell, planned.settings, log) for cell in planned.cells]

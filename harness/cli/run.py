@@ -8,7 +8,10 @@ import click
 
 from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
 from harness.cli.execution import (
+    Answering,
+    Planned,
     Selection,
+    accept_command,
     check_cassettes,
     check_keys,
     execute,
@@ -18,15 +21,11 @@ from harness.cli.execution import (
 from harness.cli.forecast import forecast, forecast_lines
 from harness.cli.options import environment, make_command, selection
 from harness.cli.run_folder import write_report
-from harness.cli.summary import (
-    RunSummary,
-    difference_lines,
-    summarise,
-    summary_lines,
-    unscored_lines,
-)
+from harness.cli.summary import RunSummary, summarise, summary_lines
 from harness.cli.terminal import Terminal
+from harness.cli.unscored import difference_lines, unscored_lines
 from harness.errors import BadInputError
+from harness.schema.recording import Front, Pace
 from harness.schema.results import RecordMode, ToolsMode
 
 
@@ -48,15 +47,38 @@ from harness.schema.results import RecordMode, ToolsMode
     show_default=True,
     help="Whether tools and verifiers run again on replay; recording runs them.",
 )
+@click.option(
+    "--front",
+    type=click.Choice(get_args(Front)),
+    default="http",
+    show_default=True,
+    help="http: the vendor's SDK asks, and is answered; direct: faster, without it; replay only.",
+)
+@click.option(
+    "--pace",
+    type=click.Choice(get_args(Pace)),
+    default="fast",
+    show_default=True,
+    help="recorded: answers take as long as they took.",
+)
+@click.option(
+    "--faults",
+    metavar="SPEC",
+    help="Answers that fail on replay, as in 429@2,timeout@4 (second and fourth call) or "
+    "cut%10,seed=7 (a tenth of them); kinds are in docs/faults.md.",
+)
 @click.option("--allow-live", is_flag=True, help="Allow recording where CI is set.")
 @click.option("--dry-run", is_flag=True, help="Say what would run and what is recorded of it.")
 def command(
     terminal: Terminal,
     suites: tuple[str, ...],
-    record_mode: RecordMode,
-    tools: ToolsMode,
     allow_live: bool,
     dry_run: bool,
+    record_mode: RecordMode,
+    tools: ToolsMode,
+    front: Front,
+    pace: Pace,
+    faults: str | None,
     **options: Any,
 ) -> int:
     """Run suites: each task, variant and repeat becomes a trial in a new folder under reports/.
@@ -72,7 +94,8 @@ def command(
     chosen = Selection(**options)
     if chosen.out and len(suites) > 1:
         raise BadInputError("--out is one run's folder; run the suites one by one, or leave it out")
-    planned = [plan_suite(suite, chosen, record_mode=record_mode, tools=tools) for suite in suites]
+    answering = Answering(record_mode, tools, front, pace, faults)
+    planned = [plan_suite(suite, chosen, answering) for suite in suites]
     for one in planned:
         say_kept(one, terminal)
     if dry_run:
@@ -88,19 +111,24 @@ def command(
     for one in planned:
         log = execute(one, terminal)
         summaries.append(summarise(log, str(write_report(log))))
-    _print(terminal, summaries)
+    _print(terminal, planned, summaries)
     if any(one.scenarios and one.scenarios.differences for one in summaries):
         return DOES_NOT_HOLD
     return UNDECIDED if any(summary.unscored for summary in summaries) else FINE
 
 
-def _print(terminal: Terminal, summaries: list[RunSummary]) -> None:
+def _print(terminal: Terminal, planned: list[Planned], summaries: list[RunSummary]) -> None:
     lines = []
     for summary in summaries:
-        lines += [*summary_lines(summary), "", *difference_lines(summary)]
+        lines += [*summary_lines(summary), "", *difference_lines(summary.tool_differences)]
         lines.append(f"Report: {summary.report}")
     terminal.result({"runs": [one.model_dump(mode="json") for one in summaries]}, lines)
-    for summary in summaries:
+    for one, summary in zip(planned, summaries, strict=True):
         if summary.unscored:
-            explained = unscored_lines(summary.unscored, trials=summary.trials)
+            explained = unscored_lines(
+                summary.unscored,
+                summary.misses,
+                trials=summary.trials,
+                record=accept_command(one.settings.suite_argument, one.selection),
+            )
             terminal.error("\n".join(explained))

@@ -95,6 +95,9 @@ def _lines(trial: TrialRecord, trajectory: Trajectory | None, title: str) -> Ite
             else:
                 why = f" ({first})" if first else ""
                 yield f"  {score.label.capitalize()}: {score.value}{why}"
+    for change in trial.tool_changes:
+        yield f"  {change.summary}"
+        yield from (f"      {line}" for line in change.difference.splitlines())
     if trial.error:
         yield ""
         yield from trial.error.splitlines()

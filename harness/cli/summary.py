@@ -9,13 +9,14 @@ from pydantic import Field
 
 from harness.analysis import numbers
 from harness.analysis.exact import UnscoredTrial, unscored_trial
+from harness.analysis.misses import MissGroup, group_misses
 from harness.cli.terminal import table
 from harness.report.results_table import full_tokens
 from harness.report.scenario_results import holding_line
 from harness.runner.log import RunLog
 from harness.schema.loop_config import UNSCORED, TerminationReason
 from harness.schema.record import Record
-from harness.schema.results import RunRecord, TrialRecord
+from harness.schema.results import RunRecord, ToolChange, TrialRecord
 from harness.scorers.scenario import NAME as SCENARIO
 
 
@@ -60,6 +61,7 @@ class ToolDifferences(Record):
     trial_id: str
     count: int
     first: str | None
+    changes: tuple[ToolChange, ...]
 
 
 class RunSummary(Record):
@@ -75,6 +77,8 @@ class RunSummary(Record):
     totals: tuple[Group, ...]
     unscored: tuple[UnscoredTrial, ...]
     """Misses and infrastructure errors."""
+    misses: tuple[MissGroup, ...]
+    """The misses among them by what changed, the most frequent first."""
     tool_differences: tuple[ToolDifferences, ...]
     """Trials whose tools ran again with another result."""
     scenarios: ScenarioSummary | None = None
@@ -97,11 +101,13 @@ def summarise(log: RunLog, report: str) -> RunSummary:
         ),
         totals=_groups(variants, trials),
         unscored=tuple(unscored_trial(trial) for trial in trials if _is_unscored(trial)),
+        misses=group_misses(trials),
         tool_differences=tuple(
             ToolDifferences(
                 trial_id=trial.trial_id,
                 count=trial.tool_differences,
                 first=trial.first_tool_difference,
+                changes=trial.tool_changes,
             )
             for trial in trials
             if trial.tool_differences
@@ -250,60 +256,3 @@ def _tokens(group: Group) -> str:
 
 def _cost(group: Group) -> str:
     return numbers.dollars(group.cost_usd)
-
-
-def difference_lines(summary: RunSummary) -> list[str]:
-    """A warning where tools that ran again gave something else; else nothing."""
-    if not summary.tool_differences:
-        return []
-    first, count = summary.tool_differences[0], sum(one.count for one in summary.tool_differences)
-    calls = numbers.plural(count, "tool call")
-    trials = numbers.plural(len(summary.tool_differences), "trial")
-    return [
-        f"warning: {calls} in {trials} gave something else than what is recorded; the model was "
-        "answered with what is recorded",
-        f"  {first.trial_id}: {first.first}",
-        "",
-    ]
-
-
-def unscored_lines(unscored: Sequence[UnscoredTrial], *, trials: int) -> list[str]:
-    """How many trials have no result, and why: the first of each task explained."""
-    by_task: dict[str, list[UnscoredTrial]] = {}
-    for trial in unscored:
-        by_task.setdefault(trial.task, []).append(trial)
-    counts = Counter(trial.termination_reason for trial in unscored)
-    what = ", ".join(f"{count} {reason}" for reason, count in counts.items())
-    of_all = numbers.plural(trials, "trial")
-    lines = [f"{len(unscored)} of {of_all} without a result ({what}), in {', '.join(by_task)}"]
-    for members in by_task.values():
-        lines.append(f"  {members[0].trial_id}: {members[0].termination_reason}")
-        lines += [f"    {line}" for line in members[0].error.splitlines()]
-        if len(members) > 1:
-            more = numbers.plural(len(members) - 1, "other trial")
-            lines.append(f"    ({more} of this task: see the report)")
-    return lines
-
-
-def cause_lines(unscored: Sequence[UnscoredTrial], *, trials: int) -> list[str]:
-    """Trials without a result, grouped by what the explanation says is different."""
-    groups: dict[str, list[UnscoredTrial]] = {}
-    for trial in unscored:
-        groups.setdefault(_cause(trial.error), []).append(trial)
-    of_all = numbers.plural(trials, "trial")
-    causes = numbers.plural(len(groups), "cause")
-    lines = [f"{len(unscored)} of {of_all} without a result, for {causes}"]
-    for cause, members in sorted(groups.items(), key=lambda group: -len(group[1])):
-        lines.append(f"{numbers.plural(len(members), 'trial')}:")
-        lines += [f"    {line}" for line in cause.splitlines()]
-        lines += [f"  {trial.trial_id}" for trial in members]
-    return lines
-
-
-def _cause(error: str) -> str:
-    """The first difference, where the explanation shows one; else all of it."""
-    lines = error.splitlines()
-    start = next((at for at, line in enumerate(lines) if line.startswith("First difference")), 0)
-    ends = ("The task has ", "To record ")
-    kept = [line for line in lines[start:] if not line.startswith(ends)]
-    return "\n".join(kept)

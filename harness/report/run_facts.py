@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC
 
 from harness.analysis import numbers
+from harness.analysis.misses import group_misses
 from harness.report.marks import Mark, ending_label, kind_of, mark
 from harness.report.scenario_results import is_of_scenarios
-from harness.report.trial_page import Fact
+from harness.report.trial_page import ErrorLine, Fact, error_lines
 from harness.schema.record import Json
 from harness.schema.results import RunRecord, TrialRecord
 from harness.schema.suite import Variant
 
 MAX_LINKS = 24
+MAX_CAUSES = 8
 
 RECORD_MODES = {
     "none": "none: every model call was answered from the cassette",
@@ -41,6 +43,8 @@ class Notice:
     """Trials it is about."""
     more: int
     """How many further trials are not linked here."""
+    lines: tuple[ErrorLine, ...] = ()
+    """What differs, as a diff; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,9 @@ def _origin(run: RunRecord) -> tuple[Fact, ...]:
 
 def _circumstances(run: RunRecord) -> tuple[Fact, ...]:
     options = [*run.overrides, *([f"preset {run.preset}"] if run.preset else [])]
+    options += [f"front {run.front}"] if run.front != "http" else []
+    options += [f"pace {run.pace}"] if run.pace != "fast" else []
+    options += [f"faults {run.faults}"] if run.faults is not None else []
     found = (
         Fact("Overrides", ", ".join(options) or "none"),
         Fact("Git revision", run.git_revision or "unknown"),
@@ -131,11 +138,12 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
     unjudged = [trial for trial in trials if kind_of(trial) == "unjudged"]
     absent = run.planned_trials - len(trials)
     found = [
-        _notice(
+        _unscored(
             unscored,
             f"{_trials(unscored, 'has', 'have')} no result",
             f"{kinds}: not scored, and in no average and no comparison.",
         ),
+        *_misses(unscored),
         _notice(
             mixed,
             f"{_trials(mixed, 'was', 'were')} answered by several models",
@@ -161,6 +169,30 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
             title = f"None of the {planned} is in the log"
         found.append(Notice(title, "The run was interrupted, or is still going on.", (), 0))
     return tuple(notice for notice in found if notice is not None)
+
+
+def _unscored(unscored: Sequence[TrialRecord], title: str, text: str) -> Notice | None:
+    """All of them in words; links to those that no cause of misses lists."""
+    if not unscored:
+        return None
+    others = [trial for trial in unscored if trial.miss is None]
+    return _notice(others, title, text) or Notice(title, text, (), 0)
+
+
+def _misses(unscored: Sequence[TrialRecord]) -> Iterator[Notice | None]:
+    groups = group_misses(unscored)
+    by_id = {trial.trial_id: trial for trial in unscored}
+    for group in groups[:MAX_CAUSES]:
+        tasks = f"Tasks: {', '.join(group.tasks)}. Variants: {', '.join(group.variants)}."
+        notice = _notice(
+            [by_id[name] for name in group.trials],
+            f"{numbers.plural(len(group.trials), 'replay miss')}: {group.cause}",
+            tasks,
+        )
+        yield notice and replace(notice, lines=error_lines(group.difference))
+    if left := groups[MAX_CAUSES:]:
+        missed = [by_id[name] for group in left for name in group.trials]
+        yield _notice(missed, f"{numbers.plural(len(left), 'more cause')} of replay misses", "")
 
 
 def _tools(run: RunRecord) -> str:

@@ -58,6 +58,14 @@ class ErrorLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolChangeView:
+    """A tool that ran again and gave something else than what is recorded."""
+
+    summary: str
+    lines: tuple[ErrorLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SystemPrompt:
     """A system prompt, shown once for all trials that have it."""
 
@@ -87,6 +95,7 @@ class TrialPage:
     error: tuple[ErrorLine, ...]
     """The explanation, line by line; empty where the run ended by itself."""
     error_title: str
+    tool_changes: tuple[ToolChangeView, ...]
     facts: tuple[Fact, ...]
     scores: tuple[ScoreView, ...]
     unscored: str
@@ -235,6 +244,14 @@ def error_lines(error: str | None) -> tuple[ErrorLine, ...]:
     return tuple(ErrorLine(_diff_kind(line) if len(lines) > 1 else "same", line) for line in lines)
 
 
+def tool_changes(trial: TrialRecord) -> tuple[ToolChangeView, ...]:
+    """What tools gave when they ran again, beside what is recorded."""
+    return tuple(
+        ToolChangeView(change.summary, error_lines(change.difference))
+        for change in trial.tool_changes
+    )
+
+
 def handed_in(trajectory: Trajectory | None) -> Passage | None:
     """The structured output; a bare text answer is in the conversation already."""
     if trajectory is None or not trajectory.output_seen:
@@ -270,9 +287,8 @@ def _not_executed(kinds: Mapping[ResultKind, int]) -> str:
 
 
 def _diff_kind(line: str) -> DiffKind:
-    start = line.lstrip()
-    if start.startswith("@@"):
+    if line.startswith("@@"):
         return "place"
-    if start.startswith("+"):
+    if line.startswith("+"):
         return "added"
-    return "removed" if start.startswith("-") else "same"
+    return "removed" if line.startswith("-") else "same"

@@ -189,6 +189,7 @@ def _pages(
                 is_mixed=trial.mixed,
                 differences=trial_page.difference_lines(trial),
                 error=trial_page.error_lines(trial.error),
+                tool_changes=trial_page.tool_changes(trial),
                 error_title=(
                     "What went wrong" if marks[index].kind == "unscored" else "Why it ended"
                 ),

@@ -32,6 +32,7 @@ def start_run(
     out: Path | None = None,
     overrides: Sequence[str] = (),
     preset: PresetName | None = None,
+    faults: str | None = None,
 ) -> RunLog:
     """Make the run's folder and write run.json.
 
@@ -43,6 +44,7 @@ def start_run(
         out: the run's folder itself, instead of a new one under reports.
         overrides: the `--set` options, as given.
         preset: the `--preset` option, if given.
+        faults: the `--faults` option, as given.
 
     Raises:
         BadInputError: the folder is there already.
@@ -62,6 +64,9 @@ def start_run(
         tools=settings.tools,
         overrides=tuple(overrides),
         preset=preset,
+        front=settings.front,
+        pace=settings.pace,
+        faults=faults,
         tasks={cell.task.name: cell.task.digest for cell in cells},
         titles={
             task.name: task.scenario.title

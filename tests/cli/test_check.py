@@ -60,10 +60,43 @@ def test_misses_are_explained_once_per_cause(recorded, harness):
     write(recorded / "suites/tiny/fruit/instruction.md", FRUIT.replace("apple", "pear"))
     done = harness("check", "tiny", "--explain")
     assert done.code == 3
-    assert done.out.startswith("4 of 8 trials without a result, for 1 cause\n4 trials:\n")
+    heading = "  message 2 (user): 4 trials of fruit (confirmed, plain)\n"
+    assert done.out.splitlines(keepends=True)[1] == heading
     assert done.out.count("Write the word pear") == 1
-    for trial in ("fruit/confirmed/0", "fruit/confirmed/1", "fruit/plain/0", "fruit/plain/1"):
-        assert f"  {trial}\n" in done.out
+    trials = ["fruit/confirmed/0", "fruit/confirmed/1", "fruit/plain/0", "fruit/plain/1"]
+    for trial in trials:
+        assert f"    in {trial}\n" in done.out
+    assert done.out.endswith("To record what is missing: harness accept tiny\n")
+    (group,) = harness("check", "tiny", "--json").json["misses"]
+    assert (group["cause"], group["trials"]) == ("message 2 (user)", trials)
+    assert "+Write the word pear into the file fruit.txt." in group["difference"]
+
+
+def test_one_change_is_one_cause_in_all_tasks_and_variants(recorded, harness):
+    suite = recorded / "suites/tiny/suite.toml"
+    text = suite.read_text(encoding="utf-8")
+    write(suite, text.replace("You work in /workspace.", "You work in a folder."))
+    done = harness("check", "tiny")
+    assert done.code == 3
+    assert "  the system prompt: 8 trials of fruit, lines (confirmed, plain)\n" in done.out
+    assert done.out.count("+You work in a folder.") == 1
+
+
+def test_causes_that_differ_are_told_one_by_one(recorded, harness):
+    write(recorded / "suites/tiny/fruit/instruction.md", FRUIT.replace("apple", "pear"))
+    (recorded / "cassettes/tiny/lines/1.jsonl").unlink()
+    done = harness("check", "tiny", "--set", "loop.confirm.prompt=Sure?")
+    first = next(line for line in done.out.splitlines() if line.startswith("  "))
+    assert first == "  message 2 (user): 4 trials of fruit (confirmed, plain)"
+    assert "  nothing recorded: 2 trials of lines (confirmed, plain)\n" in done.out
+    assert "  message 6 (user): 1 trial of lines (confirmed)\n" in done.out
+
+
+def test_a_run_with_faults_is_compared_with_no_baseline(recorded, harness):
+    assert harness("run", "tiny", "--faults", "429@1", "--out", "reports/faulty").code in (0, 3)
+    for done in (harness("check", "faulty"), harness("baseline", "update", "faulty")):
+        assert done.code == 2
+        assert "with --faults 429@1" in done.err
 
 
 def test_a_difference_weighs_more_than_a_miss(recorded, harness):

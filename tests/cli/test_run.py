@@ -142,6 +142,55 @@ def test_live_tools_that_give_something_else_are_named(recorded, harness):
     ]
 
 
+def test_every_call_that_gave_something_else_is_listed_with_what_differs(recorded, harness):
+    write(recorded / "suites/tiny/lines/environment/workspace/data.txt", "one\nthree\n")
+    done = harness("run", "tiny", "--tools", "live", "--out", "live", "--task", "lines")
+    listed = [line for line in done.out.splitlines() if line.startswith("  lines/")]
+    assert [line.split(":")[0].strip() for line in listed] == [
+        "lines/confirmed/0", "lines/confirmed/1", "lines/plain/0", "lines/plain/1",
+    ]  # fmt: skip
+    for trial in trials_of(Path("live")):
+        (change,) = trial.tool_changes
+        assert change.difference.splitlines()[3:] == [" one", "-two", "+three", " "]
+    page = html.unescape((recorded / "live" / "report.html").read_text(encoding="utf-8"))
+    assert page.count('<span class="removed">-two</span>') == 4
+    shown = harness("show", "live", "lines/plain/0").out
+    assert "\n      -two\n      +three\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--front", "direct", "--record-mode", "new_episodes"), "--front direct"),
+        (("--faults", "429@1", "--record-mode", "all"), "--faults"),
+        (("--faults", "418@1"), "'418@1' is no fault"),
+    ],
+    ids=" ".join,
+)
+def test_options_of_replay_that_cannot_be_are_refused(recorded, harness, options, said):
+    done = harness("run", "tiny", *options)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert sorted(path.name for path in Path("reports").iterdir()) == ["baselines", "first"]
+
+
+@pytest.mark.parametrize("options", [("--front", "direct"), ("--pace", "recorded")], ids=" ".join)
+def test_front_and_pace_change_no_result_and_are_in_the_report(recorded, harness, options):
+    assert harness("run", "tiny", *options, "--out", "again").code == 0
+    assert trials_of(Path("again")) == trials_of(Path("reports/first"))
+    page = html.unescape(Path("again/report.html").read_text(encoding="utf-8"))
+    assert f"{options[0].removeprefix('--')} {options[1]}" in page
+
+
+def test_faults_reach_the_agent_and_are_in_the_report(recorded, harness):
+    options = ("--faults", "400@2", "--task", "lines", "--variants", "plain", "--repeats", "1")
+    assert harness("run", "tiny", *options, "--out", "faulty").code == 0
+    (trial,) = trials_of(Path("faulty"))
+    assert (trial.termination_reason, trial.model_calls) == ("model_error", 2)
+    assert json.loads(Path("faulty/run.json").read_text("utf-8"))["faults"] == "400@2"
+    assert "faults 400@2" in Path("faulty/report.html").read_text(encoding="utf-8")
+
+
 def test_live_tools_that_give_the_same_are_no_warning(recorded, harness):
     done = harness("run", "tiny", "--tools", "live", "--repeats", "1")
     assert (done.code, done.err) == (0, "")
@@ -206,10 +255,17 @@ def test_a_changed_word_misses_in_that_task_alone_and_is_shown(recorded, harness
             assert trial.error is not None
             assert "-" in trial.error
             assert "Write the word pear into" in trial.error
-    assert done.err.startswith("error: 4 of 8 trials without a result (4 replay_miss), in fruit\n")
-    diff = [line.split() for line in done.err.splitlines() if "Write the word" in line]
-    assert [(line[0], line[-5]) for line in diff] == [("-", "apple"), ("+", "pear")]
-    assert "harness run tiny --task fruit --record-mode new_episodes --allow-live" in done.err
+            assert "harness run tiny --task fruit --record-mode new_episodes" in trial.error
+    assert done.err == (
+        "error: 4 of 8 trials without a result (4 replay_miss), in fruit\n"
+        "  message 2 (user): 4 trials of fruit (confirmed, plain)\n"
+        "    --- recorded\n"
+        "    +++ now\n"
+        "    @@ -1 +1 @@\n"
+        "    -Write the word apple into the file fruit.txt.\n"
+        "    +Write the word pear into the file fruit.txt.\n"
+        "To record what is missing: harness accept tiny\n"
+    )
 
 
 def test_the_command_that_records_a_miss_has_the_options_of_the_run(recorded, harness):
@@ -219,9 +275,16 @@ def test_the_command_that_records_a_miss_has_the_options_of_the_run(recorded, ha
     done = harness("run", "suites/tiny", "--task", "fruit", *limits, *options)
     assert done.code == 3
     assert (
+        "harness accept suites/tiny --task fruit --set model.temperature=0.9 "
+        "--cassettes 'my tapes' --variants confirmed,plain --repeats 1\n"
+    ) in done.err
+    (missed, *_) = harness(
+        *("run", "suites/tiny", "--task", "fruit", *limits, *options, "--json")
+    ).json["runs"][0]["unscored"]
+    assert missed["error"].endswith(
         "harness run suites/tiny --task fruit --set model.temperature=0.9 --cassettes 'my tapes' "
         "--variants confirmed,plain --repeats 1 --record-mode new_episodes --allow-live"
-    ) in done.err
+    )
 
 
 def test_without_cassettes_every_trial_is_a_miss(recorded, harness):

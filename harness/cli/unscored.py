@@ -1,0 +1,101 @@
+"""What stands beside a run's numbers: trials without a result, and tools that gave another one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from harness.analysis import numbers
+from harness.analysis.exact import UnscoredTrial
+from harness.analysis.misses import MissGroup
+from harness.cli.summary import ToolDifferences
+from harness.schema.loop_config import TerminationReason
+
+_FEW_CAUSES = 4
+_FEW_LINES = 16
+_FEW_NAMES = 6
+_FEW_CALLS = 10
+
+
+def unscored_lines(
+    unscored: Sequence[UnscoredTrial],
+    misses: Sequence[MissGroup],
+    *,
+    trials: int,
+    record: str,
+    explain: bool = False,
+) -> list[str]:
+    """How many trials have no result, and why: misses by cause, then whatever else failed.
+
+    Args:
+        unscored: All of them.
+        misses: The misses among them, grouped.
+        trials: How many trials there were.
+        record: Command that records what is missing.
+        explain: Show every cause in full and name every trial, instead of what fits a screen.
+    """
+    counts = Counter(trial.termination_reason for trial in unscored)
+    what = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+    tasks = _few(tuple(dict.fromkeys(trial.task for trial in unscored)), explain=explain)
+    of_all = numbers.plural(trials, "trial")
+    lines = [f"{len(unscored)} of {of_all} without a result ({what}), in {tasks}"]
+    shown = misses if explain else misses[:_FEW_CAUSES]
+    for group in shown:
+        lines += _group_lines(group, explain=explain)
+    if left := misses[len(shown) :]:
+        members = sum(len(group.trials) for group in left)
+        causes = numbers.plural(len(left), "more cause")
+        lines.append(f"  {causes} of {numbers.plural(members, 'miss')}: see the report")
+    known = {trial for group in misses for trial in group.trials}
+    lines += _failures([one for one in unscored if one.trial_id not in known], explain=explain)
+    if any(one.termination_reason == TerminationReason.REPLAY_MISS for one in unscored):
+        lines.append(f"To record what is missing: {record}")
+    return lines
+
+
+def _group_lines(group: MissGroup, *, explain: bool) -> Iterator[str]:
+    count = numbers.plural(len(group.trials), "trial")
+    tasks = _few(group.tasks, explain=explain)
+    yield f"  {group.cause}: {count} of {tasks} ({', '.join(group.variants)})"
+    difference = group.difference.splitlines()
+    kept = len(difference) if explain else _FEW_LINES
+    yield from (f"    {line}" for line in difference[:kept])
+    if len(difference) > kept:
+        yield f"    ... {len(difference) - kept} more lines"
+    if explain:
+        yield from (f"    in {trial}" for trial in group.trials)
+
+
+def _failures(failed: Sequence[UnscoredTrial], *, explain: bool) -> Iterator[str]:
+    by_error: dict[str, list[UnscoredTrial]] = {}
+    for trial in failed:
+        by_error.setdefault(trial.error, []).append(trial)
+    for error, members in by_error.items():
+        names = _few(tuple(trial.trial_id for trial in members), explain=explain)
+        yield f"  {members[0].termination_reason}: {names}"
+        yield from (f"    {line}" for line in error.splitlines())
+
+
+def _few(names: Sequence[str], *, explain: bool) -> str:
+    if explain or len(names) <= _FEW_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:_FEW_NAMES])} and {len(names) - _FEW_NAMES} more"
+
+
+def difference_lines(differing: Sequence[ToolDifferences]) -> list[str]:
+    """A warning where tools that ran again gave something else; else nothing."""
+    if not differing:
+        return []
+    count = sum(one.count for one in differing)
+    calls = numbers.plural(count, "tool call")
+    trials = numbers.plural(len(differing), "trial")
+    found = [(one.trial_id, change.summary) for one in differing for change in one.changes]
+    lines = [
+        f"warning: {calls} in {trials} gave something else than what is recorded; the model was "
+        "answered with what is recorded",
+        *(f"  {trial}: {summary}" for trial, summary in found[:_FEW_CALLS]),
+    ]
+    if count > min(len(found), _FEW_CALLS):
+        more = numbers.plural(count - min(len(found), _FEW_CALLS), "more call")
+        lines.append(f"  and {more}: see the trials in the report")
+    return [*lines, ""]
