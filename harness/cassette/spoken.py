@@ -11,6 +11,9 @@ from harness.cassette.view import CassetteView
 from harness.schema.messages import ModelTurn
 from harness.schema.record import JsonObject
 
+SENT_BACK_CHANGED = ", sent back changed"
+"""Ends the title of a passage in which the agent altered the model's answer."""
+
 _UNSEEN = ("Thinking", "Reasoning")
 """What a vendor may leave out or shorten when its answer is sent back."""
 
@@ -64,7 +67,7 @@ def _messages(call: Call, before: SpokenCall | None, names: dict[str, str]) -> l
     rest = [passage for message in messages[own:] for passage in said(message, names)]
     if before is not None and _gist(back) == _gist(before.answered):
         return rest
-    changed = [Passage(f"{passage.title}, sent back changed", passage.text) for passage in back]
+    changed = [Passage(f"{passage.title}{SENT_BACK_CHANGED}", passage.text) for passage in back]
     return [*changed, *rest]
 
 

@@ -98,7 +98,7 @@ def read_damaged(path: Path) -> tuple[CassetteView, tuple[Problem, ...]]:
     header = lines[0].line if lines else None
     if not isinstance(header, HeaderLine):
         raise CassetteError(f"{path}:1: {_not_a_cassette(lines, found)}")
-    return _view(path, header, lines), found
+    return view_of(path, header, lines), found
 
 
 def _not_a_cassette(lines: list[FileLine], found: tuple[Problem, ...]) -> str:
@@ -108,7 +108,8 @@ def _not_a_cassette(lines: list[FileLine], found: tuple[Problem, ...]) -> str:
     return f"not a cassette, or its first line is damaged; {_NEXT_STEP}"
 
 
-def _view(path: Path, header: HeaderLine, lines: list[FileLine]) -> CassetteView:
+def view_of(path: Path, header: HeaderLine, lines: list[FileLine]) -> CassetteView:
+    """What the lines of a file say, as far as they can be read."""
     interactions: dict[str, InteractionLine] = {}
     parameters: dict[str, ParametersLine] = {}
     tools: dict[str, ToolLine] = {}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from harness.cli.cassette import export, ls, show
+from harness.cli.cassette import audit, export, fix, ls, prune, show
 
 
 @click.group("cassette", epilog="Example: harness cassette ls cassettes/basics")
 def command() -> None:
-    """Look at recordings: list them, or read one as a conversation."""
+    """Look at recordings, check them, and keep them in order."""
 
 
-for _module in (export, ls, show):
+for _module in (ls, show, audit, fix, prune, export):
     command.add_command(_module.command)

@@ -1,0 +1,212 @@
+"""What is wrong with recordings: lines that lie, that nobody uses, or that hold a secret."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from harness.cassette.format import (
+    HeaderLine,
+    InteractionLine,
+    Line,
+    ParametersLine,
+    StoredResponse,
+    ToolLine,
+    TrialLine,
+    VerdictLine,
+)
+from harness.cassette.identity import mistake
+from harness.cassette.lines import FileLine, problems, read_lines
+from harness.cassette.played import played
+from harness.redaction import Redactor
+from harness.schema.record import Record
+
+FindingKind = Literal[
+    "damaged", "orphaned", "unplayed", "stale", "duplicate", "leaking", "unfinished"
+]
+KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
+
+
+class Finding(Record):
+    """One thing that is wrong with a cassette."""
+
+    kind: FindingKind
+    file: str
+    lines: tuple[int, ...] = ()
+    """Counted from 1; empty where the whole file is meant."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a suite says about one cassette."""
+
+    task_digest: str
+    variants: frozenset[str]
+
+
+Cells = Mapping[tuple[str, str, int], Expected]
+"""The cassettes that suites have, by suite, task and repeat."""
+
+
+def audit(path: Path, redactor: Redactor, cells: Cells | None = None) -> list[Finding]:
+    """Check one file, every line of it.
+
+    Args:
+        path: The cassette.
+        redactor: Finds secrets.
+        cells: What the suites have; None where only the file itself is judged. A file of a suite
+            that has no cell here is judged by itself as well.
+
+    Raises:
+        CassetteError: it cannot be read.
+    """
+    return list(_Audit(path, redactor, cells).findings())
+
+
+def audit_partial(path: Path) -> Finding:
+    """What an unfinished recording beside a cassette means."""
+    return Finding(
+        kind="unfinished",
+        file=str(path),
+        text="a recording that was not finished; record again to go on with it, or remove it",
+    )
+
+
+class _Audit:
+    def __init__(self, path: Path, redactor: Redactor, cells: Cells | None) -> None:
+        self._path = path
+        self._redactor = redactor
+        self._lines = read_lines(path)
+        self._cells = cells
+
+    def findings(self) -> Iterator[Finding]:
+        yield from self._damage()
+        yield from self._secrets()
+        yield from self._repetitions()
+        header = self._lines[0].line if self._lines else None
+        # A line that cannot be read may be the very trial that uses another.
+        if isinstance(header, HeaderLine) and all(each.line for each in self._lines):
+            yield from self._by_suite(header)
+
+    def _finding(self, kind: FindingKind, text: str, lines: Sequence[int] = ()) -> Finding:
+        return Finding(kind=kind, file=str(self._path), lines=tuple(lines), text=text)
+
+    def _damage(self) -> Iterator[Finding]:
+        for problem in problems(self._lines):
+            yield self._finding(problem.kind, problem.text, [problem.number])
+        for each in self._lines:
+            if each.line is not None:
+                text = mistake(each.line)
+                if text is not None:
+                    yield self._finding("damaged", text, [each.number])
+
+    def _secrets(self) -> Iterator[Finding]:
+        for each in self._lines:
+            names = sorted(set(_secrets_of(each, self._redactor)))
+            if names:
+                text = f"holds what looks like a secret: {', '.join(names)}"
+                yield self._finding("leaking", text, [each.number])
+
+    def _repetitions(self) -> Iterator[Finding]:
+        seen: dict[tuple[str, str], int] = {}
+        for each in self._lines:
+            if isinstance(each.line, (InteractionLine, ParametersLine, ToolLine, VerdictLine)):
+                key = (each.line.kind, each.line.id)
+                first = seen.setdefault(key, each.number)
+                if first != each.number:
+                    text = f"line {first} has the same id"
+                    yield self._finding("duplicate", text, [each.number])
+
+    def _by_suite(self, header: HeaderLine) -> Iterator[Finding]:
+        key = (header.suite, header.task, header.repeat)
+        expected = None
+        if self._cells is not None and any(suite == header.suite for suite, _, _ in self._cells):
+            yield from self._place(header)
+            expected = self._cells.get(key)
+            if expected is None:
+                text = f"suite {header.suite!r} has no task {header.task!r} with a repeat"
+                yield self._finding("orphaned", f"{text} {header.repeat}")
+                return
+        yield from self._playing(None if expected is None else expected.variants)
+        if expected is not None:
+            yield from self._versions(expected)
+
+    def _place(self, header: HeaderLine) -> Iterator[Finding]:
+        """A cassette is found by its name: SUITE/TASK/REPEAT.jsonl."""
+        place = Path(header.suite, header.task, f"{header.repeat}.jsonl")
+        parts = self._path.absolute().parts
+        if parts[-len(place.parts) :] != place.parts:
+            text = f"it was recorded as {place}, and nobody looks for it here"
+            yield self._finding("orphaned", text)
+
+    def _playing(self, variants: frozenset[str] | None) -> Iterator[Finding]:
+        playing = played(self._lines, variants)
+        for variant, numbers in playing.dropped.items():
+            yield self._finding("stale", f"variant {variant!r} is not in the suite", numbers)
+        for variant, numbers in playing.unfinished.items():
+            text = f"the recording of variant {variant!r} was not finished; record again to go on"
+            yield self._finding("unfinished", text, numbers)
+        same, rest = _same_answers(self._lines, playing.unplayed)
+        if same:
+            text = "no finished trial uses it, and another has the same answer"
+            yield self._finding("duplicate", text, same)
+        if rest:
+            yield self._finding("unplayed", "no finished trial uses it", rest)
+
+    def _versions(self, expected: Expected) -> Iterator[Finding]:
+        last: dict[str, tuple[int, str]] = {}
+        for each in self._lines:
+            if isinstance(each.line, TrialLine) and each.line.variant in expected.variants:
+                last[each.line.variant] = (each.number, each.line.task_digest)
+        old = {v: at for v, (at, digest) in last.items() if digest != expected.task_digest}
+        if old:
+            text = (
+                f"the task has changed since {_listed(old)} {'was' if len(old) == 1 else 'were'}"
+                " recorded"
+            )
+            yield self._finding("stale", text, sorted(old.values()))
+
+
+def _listed(names: Mapping[str, int]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _same_answers(
+    lines: Sequence[FileLine], unplayed: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Unplayed lines in which another answer stands once more, and the others."""
+    known: dict[tuple[str, str], int] = {}
+    same = []
+    for each in lines:
+        if isinstance(each.line, InteractionLine):
+            request = ".".join(each.line.id.split(".")[:2])
+            key = (request, each.line.response.model_dump_json())
+            if known.setdefault(key, each.number) != each.number and each.number in unplayed:
+                same.append(each.number)
+    return same, [number for number in unplayed if number not in same]
+
+
+def _secrets_of(each: FileLine, redactor: Redactor) -> Iterator[str]:
+    """What was found in a line: as it stands, in pieces of a stream, and in what is encoded."""
+    text = each.raw.decode(errors="replace")
+    found = [one.rule for one in redactor.find(text)]
+    yield from found
+    line: Line | None = each.line
+    if isinstance(line, InteractionLine):
+        yield from _secrets_of_answer(line.response, redactor, is_found=bool(found))
+
+
+def _secrets_of_answer(
+    response: StoredResponse, redactor: Redactor, *, is_found: bool
+) -> Iterator[str]:
+    if response.type == "base64":
+        data = base64.b64decode(str(response.body))
+        yield from (one.rule for one in redactor.find(data.decode("latin-1")))
+    elif response.type == "events" and not is_found:
+        clean = redactor.events(response.body)
+        if clean is not response.body:
+            yield "in the pieces of a stream"

@@ -1,0 +1,260 @@
+"""Making a cassette whole again after an edit by hand, a merge, or a recording that was cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.cassette.branches import conversations
+from harness.cassette.format import (
+    HeaderLine,
+    InteractionLine,
+    Line,
+    ParametersLine,
+    ToolLine,
+    TrialLine,
+    VerdictLine,
+    decode_line,
+    seal,
+)
+from harness.cassette.identity import chain_of, parameters_id, request_of, tool_id
+from harness.cassette.journal import Journal, replace_file
+from harness.cassette.lines import CUT, FileLine, compact, object_of, problems, read_lines
+from harness.cassette.spoken import SENT_BACK_CHANGED, spoken
+from harness.cassette.tape import verdict_id
+from harness.cassette.view import view_of
+from harness.errors import CassetteError
+from harness.schema.record import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something to say about a line."""
+
+    number: int
+    """In the file as it was."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A cassette as it should be."""
+
+    path: Path
+    lines: tuple[bytes, ...]
+    """With their ends."""
+    changes: tuple[Note, ...]
+    """What differs from the file."""
+    doubts: tuple[Note, ...]
+    """What does not fit together any more, and only who edited it can mend."""
+
+
+def plan_repair(path: Path) -> Repair:
+    """See what there is to repair; nothing is written.
+
+    Raises:
+        CassetteError: a line is beyond repair; the text names each.
+    """
+    lines = read_lines(path)
+    repairing = _Repairing(path)
+    for each in lines:
+        repairing.add(each)
+    return repairing.repaired()
+
+
+def repair(path: Path) -> Repair:
+    """Repair a cassette, in one step.
+
+    Raises:
+        CassetteError: a line is beyond repair, or somebody is recording it; it is as it was.
+        InfrastructureError: it cannot be written; it is as it was.
+    """
+    journal = Journal.open_for_writing(path)
+    try:
+        planned = plan_repair(path)
+        if planned.changes:
+            replace_file(path, planned.lines)
+        return planned
+    finally:
+        journal.close()
+
+
+@dataclass(slots=True)
+class _New:
+    """What the lines so far are called now, by what they were called."""
+
+    chains: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)
+    interactions: dict[str, str] = field(default_factory=dict)
+    tools: dict[str, str] = field(default_factory=dict)
+    verdicts: dict[str, str] = field(default_factory=dict)
+
+
+class _Repairing:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._new = _New()
+        self._seen: dict[tuple[str, str], tuple[int, Line]] = {}
+        self._taken: set[str] = set()
+        self._lines: list[bytes] = []
+        self._numbers: list[int] = []
+        """Of the lines that are left, in the file as it was."""
+        self._edited: set[int] = set()
+        self._changes: list[Note] = []
+        self._hopeless: list[str] = []
+
+    def add(self, each: FileLine) -> None:
+        """Take the next line."""
+        if not each.raw.strip():
+            self._changes.append(Note(each.number, "an empty line, removed"))
+        elif each.line is None and each.problem == CUT and self._lines:
+            size = len(each.raw)
+            self._changes.append(Note(each.number, f"cut after {size:,} bytes, removed"))
+        elif each.line is None:
+            self._refuse(each.number, str(each.problem))
+        elif not self._is_repeated(each.number, each.line):
+            self._take(each, each.line)
+
+    def _refuse(self, number: int, why: str) -> None:
+        self._hopeless.append(f"{self._path}:{number}: {why}")
+
+    def _is_repeated(self, number: int, line: Line) -> bool:
+        """Whether the same line stands before it, as after a merge."""
+        if isinstance(line, TrialLine):
+            return False
+        key = (line.kind, "" if isinstance(line, HeaderLine) else line.id)
+        first, before = self._seen.setdefault(key, (number, line))
+        if first == number:
+            return False
+        if before == line:
+            self._changes.append(Note(number, f"the same as line {first}, removed"))
+        else:
+            self._refuse(
+                number,
+                f"line {first} has the same id and says something else; remove one of the two, and"
+                " what follows from it",
+            )
+        return True
+
+    def _take(self, each: FileLine, line: Line) -> None:
+        value = object_of(each.raw)
+        renamed = self._renamed(line)
+        changed = {key: new for key, new in renamed.items() if value.get(key) != new}
+        if each.problem is None and not changed:
+            raw = each.raw
+        else:
+            fields = type(line).model_fields
+            value |= changed
+            raw = seal(compact({key: value[key] for key in fields if key in value}))[:-1]
+            decode_line(raw)
+        self._lines.append(raw + b"\n")
+        self._numbers.append(each.number)
+        if each.problem is not None:
+            self._edited.add(each.number)
+            self._changes.append(Note(each.number, f"{line.kind}: edited, sealed again"))
+        for key, new in changed.items():
+            if key in ("id", "chain"):
+                self._changes.append(Note(each.number, f"{line.kind}: its {key} is now {new}"))
+        if each.problem is None and changed and not changed.keys() & {"id", "chain"}:
+            self._changes.append(Note(each.number, f"{line.kind}: names what it uses anew"))
+
+    def _renamed(self, line: Line) -> dict[str, Json]:
+        """The fields of a line that are computed from what it and the lines before it say."""
+        match line:
+            case ParametersLine():
+                new = parameters_id(line)
+                self._new.parameters[line.id] = new
+                return {"id": new}
+            case InteractionLine():
+                return self._renamed_interaction(line)
+            case ToolLine():
+                name = line.interaction
+                named = self._new.interactions.get(name, name) if name is not None else None
+                new = tool_id(line.model_copy(update={"interaction": named}))
+                self._new.tools[line.id] = new
+                return {"id": new, "interaction": named}
+            case VerdictLine():
+                new = verdict_id(line.transcript_digest, line.tests_digest)
+                self._new.verdicts[line.id] = new
+                return {"id": new}
+            case TrialLine():
+                return {
+                    kind: [new.get(name, name) for name in names]
+                    for kind, names, new in (
+                        ("interactions", line.interactions, self._new.interactions),
+                        ("tools", line.tools, self._new.tools),
+                        ("verdicts", line.verdicts, self._new.verdicts),
+                    )
+                }
+        return {}
+
+    def _renamed_interaction(self, line: InteractionLine) -> dict[str, Json]:
+        parent = line.parent
+        if parent is not None:
+            parent = self._new.chains.get(parent, parent)
+        parameters = self._new.parameters.get(line.parameters, line.parameters)
+        chain = chain_of(parent, line.add)
+        self._new.chains.setdefault(line.chain, chain)
+        request, _, rest = line.id.partition(".")
+        right = request_of(parameters, chain)
+        new = line.id
+        if right != request or new in self._taken:
+            new = self._free(f"{right}.{rest.partition('.')[0]}")
+        self._taken.add(new)
+        self._new.interactions[line.id] = new
+        return {"id": new, "parent": parent, "chain": chain, "parameters": parameters}
+
+    def _free(self, name: str) -> str:
+        """An id that no line before has."""
+        number, free = 0, name
+        while free in self._taken:
+            number += 1
+            free = f"{name}.{number}"
+        return free
+
+    def repaired(self) -> Repair:
+        if not self._lines and not self._hopeless:
+            raise CassetteError(f"{self._path}:1: the file is empty; there is nothing to repair")
+        if self._hopeless:
+            raise CassetteError("\n".join(self._hopeless))
+        file_lines = [
+            FileLine(number, raw[:-1], decode_line(raw[:-1]))
+            for number, raw in enumerate(self._lines, start=1)
+        ]
+        header = file_lines[0].line
+        if not isinstance(header, HeaderLine):
+            raise CassetteError(f"{self._path}:1: not a cassette: the first line is no header")
+        if not self._changes and b"".join(self._lines) != self._path.read_bytes():
+            self._changes.append(Note(self._numbers[-1], "its line end was missing"))
+        return Repair(
+            self._path,
+            tuple(self._lines),
+            tuple(sorted(self._changes, key=lambda note: note.number)),
+            tuple(sorted(self._doubts(header, file_lines), key=lambda note: note.number)),
+        )
+
+    def _doubts(self, header: HeaderLine, lines: list[FileLine]) -> Iterator[Note]:
+        for problem in problems(lines):
+            text = f"{problem.text}; `harness cassette prune` removes it"
+            yield Note(self._numbers[problem.number - 1], text)
+        view = view_of(self._path, header, lines)
+        calls = spoken(view, conversations(view))
+        numbers = {name: self._numbers[one.number - 1] for name, one in view.interactions.items()}
+        edited = {name for name, number in numbers.items() if number in self._edited}
+        for name, one in calls.items():
+            back = any(SENT_BACK_CHANGED in passage.title for passage in one.asked)
+            if one.call.before in edited and back:
+                text = (
+                    f"it sends back another answer than line {numbers[one.call.before]} gives now;"
+                    " edit its first message too, or record from here on"
+                )
+                yield Note(numbers[name], text)
+        for variant, trial in view.trials.items():
+            touched = edited.intersection(trial.interactions)
+            if touched and trial.verdicts:
+                text = (
+                    f"variant {variant!r} got its verdict before this edit; if the conversation"
+                    " differs now, it has none: run it with --tools live"
+                )
+                yield Note(min(numbers[name] for name in touched), text)
