@@ -14,6 +14,7 @@ from harness.cassette.convert.exchange import Exchange, Found
 from harness.cassette.convert.times import read_time
 from harness.cassette.convert.transcript import Transcript, every_assistant, exchanges
 from harness.cassette.format import StoredResponse
+from harness.cassette.keeping import keeping
 from harness.errors import BadInputError
 from harness.redaction import Redactor
 from harness.schema.record import Json, JsonObject
@@ -30,8 +31,6 @@ _GENERIC = frozenset(
     {"", "agent", "conversation", "llm_trajectory", "logs", "messages", "trajectory"}
 )
 """Names of files and folders that say nothing: the folder above says more."""
-
-_RETRIED = frozenset({408, 409, 429})
 
 
 class _Episode(BaseModel):
@@ -89,7 +88,8 @@ def _values(path: Path) -> list[Json]:
     try:
         return [_parsed(text)]
     except ValueError as error:
-        lines = text.splitlines()
+        # Not splitlines: texts may hold line ends that JSON does not know.
+        lines = text.split("\n")
         whole = error
     if len([line for line in lines if line.strip()]) < 2 or not _is_json(lines[0]):
         raise BadInputError(f"{path}: not JSON: {whole}")
@@ -185,7 +185,7 @@ def _exchanged(name: str, path: Path, values: list[Json], redactor: Redactor) ->
     for number, value in enumerate(values, start=1):
         assert isinstance(value, dict)
         exchange = _exchange(value, f"line {number}", redactor)
-        if exchange.response.status in _RETRIED or exchange.response.status >= 500:
+        if keeping(exchange.response.status, keep_errors=False) == "held":
             dropped += 1
             continue
         found.append(exchange)
@@ -194,7 +194,9 @@ def _exchanged(name: str, path: Path, values: list[Json], redactor: Redactor) ->
         raise ValueError("no call in it was answered")
     left_out = (f"{dropped} failed calls that were tried again",) if dropped else ()
     clean = redactor.json(meta)
-    return Found(name, "call log", tuple(found), clean if isinstance(clean, dict) else {}, left_out)
+    return Found(
+        name, path, "call log", tuple(found), clean if isinstance(clean, dict) else {}, left_out
+    )
 
 
 def _exchange(value: JsonObject, where: str, redactor: Redactor) -> Exchange:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from vcr.serializers import yamlserializer  # type: ignore[import-untyped]
 
@@ -42,6 +43,12 @@ def to_vcr(view: CassetteView, *, base_url: str | None = None) -> str:
         view: The cassette.
         base_url: What the client's SDK has as its base URL; None for each vendor's own.
     """
+    text: str = yamlserializer.serialize(vcr_data(view, base_url=base_url))
+    return text
+
+
+def vcr_data(view: CassetteView, *, base_url: str | None = None) -> dict[str, Any]:
+    """A cassette as the data that vcrpy's serializers write; see `to_vcr`."""
     calls = _calls(view)
     given = {
         canonical_json(_canonical(call.entry.endpoint, message)): message
@@ -59,8 +66,7 @@ def to_vcr(view: CassetteView, *, base_url: str | None = None) -> str:
             base_url=base_url,
         )
         interactions.append(interaction_to_vcr(sent, line.response))
-    text: str = yamlserializer.serialize(vcr_cassette(interactions))
-    return text
+    return vcr_cassette(interactions)
 
 
 def to_messages(view: CassetteView) -> tuple[str, int]:
