@@ -189,6 +189,6 @@ def _said(message: str | list[JsonObject]) -> Json:
 def _left_out(trajectory: _Trajectory) -> Iterator[str]:
     several = sum((step.llm_call_count or 0) > 1 for step in trajectory.steps)
     if several:
-        yield f"{several} steps stand for several model calls each, and are imported as one each"
+        yield f"steps that stand for several model calls, imported as one call each: {several}"
     if trajectory.subagent_trajectories:
-        yield f"{len(trajectory.subagent_trajectories)} subagents' own trajectories"
+        yield f"subagents' own trajectories: {len(trajectory.subagent_trajectories)}"

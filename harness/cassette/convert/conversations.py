@@ -130,15 +130,14 @@ def _told(
     unanswered = transcript.unanswered
     found = exchanges(transcript, redactor)
     if unanswered:
-        left_out = [*left_out, f"{unanswered} messages after the last answer"]
+        left_out = [*left_out, f"messages after the last answer: {unanswered}"]
     task = meta.get("task")
-    clean = redactor.json(meta)
     return Found(
         task if isinstance(task, str) and task else name,
         path,
         source,
         found,
-        clean if isinstance(clean, dict) else {},
+        _clean(meta, redactor),
         tuple(left_out),
     )
 
@@ -192,11 +191,13 @@ def _exchanged(name: str, path: Path, values: list[Json], redactor: Redactor) ->
         meta = meta or value.get("metadata")
     if not found:
         raise ValueError("no call in it was answered")
-    left_out = (f"{dropped} failed calls that were tried again",) if dropped else ()
+    left_out = (f"failed calls that were tried again: {dropped}",) if dropped else ()
+    return Found(name, path, "call log", tuple(found), _clean(meta, redactor), left_out)
+
+
+def _clean(meta: Json, redactor: Redactor) -> JsonObject:
     clean = redactor.json(meta)
-    return Found(
-        name, path, "call log", tuple(found), clean if isinstance(clean, dict) else {}, left_out
-    )
+    return clean if isinstance(clean, dict) else {}
 
 
 def _exchange(value: JsonObject, where: str, redactor: Redactor) -> Exchange:

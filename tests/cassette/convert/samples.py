@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -106,11 +107,16 @@ def in_file(path: Path, value: object) -> Path:
     return path
 
 
+@functools.cache
+def _client() -> openai.OpenAI:
+    """One for all: making one costs more than a call."""
+    return openai.OpenAI(api_key="unused", base_url="http://127.0.0.1:9/v1", max_retries=0)
+
+
 def ask(messages: list[dict[str, Any]]) -> dict[str, Any]:
     """One call through the real SDK; gives the message of the answer, as it came."""
     asked: Any = messages
-    with openai.OpenAI(api_key="unused", base_url="http://127.0.0.1:9/v1", max_retries=0) as client:
-        answer = client.chat.completions.create(model=MODEL, messages=asked)
+    answer = _client().chat.completions.create(model=MODEL, messages=asked)
     return answer.choices[0].message.to_dict()
 
 
