@@ -37,6 +37,12 @@ class _Found:
     """Further things that differ."""
 
 
+def first_difference(request: CanonicalRequest, nearest: Nearest) -> tuple[str, str]:
+    """What is not as it was recorded, and a diff of it."""
+    found = _first(request, nearest)
+    return harmless(found.cause), harmless(found.difference)
+
+
 def _first(request: CanonicalRequest, nearest: Nearest) -> _Found:
     if nearest.endpoint != request.endpoint:
         return _Found("endpoint", difference(nearest.endpoint, request.endpoint))
@@ -180,7 +186,7 @@ def explain(
         found = _first(request, nearest)
         parts.append(
             f"The nearest one was recorded on {nearest.recorded_on} by variant"
-            f" {nearest.entry.variant!r}; {nearest.equal_messages} of {count} messages are equal."
+            f" {nearest.variant!r}; {nearest.equal_messages} of {count} messages are equal."
         )
         if found.cause == REPETITION:
             parts.append("It is the same request, made more often than it was recorded.")

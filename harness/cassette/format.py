@@ -22,7 +22,7 @@ from harness.schema.signals import RunRequest
 
 FORMAT: Literal[1] = 1
 _SUM_CHARS = 16
-_SEAL = re.compile(rb',"sum":"([0-9a-f]{16})"\}\Z')
+_SEAL = re.compile(rb',"sum":"([0-9a-f]{16})"\}')
 _SEAL_LENGTH = len(b',"sum":""}') + _SUM_CHARS
 
 
@@ -116,6 +116,11 @@ class InteractionLine(_Written):
     """The messages that come after the parent's."""
     response: StoredResponse
 
+    @property
+    def key(self) -> str:
+        """`REQUEST.ORDINAL`: what it answers."""
+        return ".".join(self.id.split(".")[:2])
+
 
 class StoredResult(_Written):
     """What a tool call gave."""
@@ -196,8 +201,13 @@ def seal(content: bytes) -> bytes:
 
 def is_sealed(raw: bytes) -> bool:
     """Whether a line (without line end) is what was written."""
-    seal = _SEAL.search(raw)
-    return seal is not None and seal[1] == _sum(raw[: seal.start()])
+    seal = _SEAL.fullmatch(raw[-_SEAL_LENGTH:])
+    return seal is not None and seal[1] == _sum(raw[:-_SEAL_LENGTH])
+
+
+def ends_with_seal(raw: bytes) -> bool:
+    """Whether a line was written to its end, whatever has become of it since."""
+    return _SEAL.search(raw[-2 * _SEAL_LENGTH :]) is not None
 
 
 def decode_line(raw: bytes) -> Line:

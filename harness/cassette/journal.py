@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
-from harness.cassette.format import Line, decode_line, encode_line, is_sealed, other_format
+from harness.cassette.format import (
+    Line,
+    decode_line,
+    encode_line,
+    ends_with_seal,
+    is_sealed,
+    other_format,
+)
 from harness.errors import CassetteError, InfrastructureError
 
 _NEXT_STEP = "take the file back from version control, or remove it and record it again"
+_BLOCK = 1 << 18
 
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a line stands."""
-
-    number: int
-    """Counted from 1."""
-    offset: int
-    length: int
-    """Without the line end."""
+# A plain tuple of numbers is cheap to make, and the garbage collector does not walk it.
+Place: TypeAlias = tuple[int, int, int]
+"""Where a line stands: its number counted from 1, its offset, its length without the line end."""
 
 
 class Journal:
@@ -84,41 +85,69 @@ class Journal:
         """Whether nothing has been written."""
         return self._size == 0
 
-    def scan(self) -> Iterator[tuple[Place, bytes]]:
-        """Every line in order, each checked against its seal.
+    def scan(self, *, check: bool = True) -> Iterator[tuple[Place, bytes]]:
+        """Every line in order, with its place.
 
         A cut last line is cut away when the file is open for writing. The first line may be cut
         only where the file may start over.
 
+        Args:
+            check: Whether each line is checked against its seal. The first and the last always
+                are: whether this is a cassette, and whether it is whole.
+
         Raises:
             CassetteError: a line is damaged or cut, or the file is of another format.
         """
-        data = self._pread(0, self._size)
-        offset = 0
-        while offset < len(data):
-            end = data.find(b"\n", offset)
-            raw = data[offset:] if end < 0 else data[offset:end]
-            number = self._lines + 1
-            self._refuse_other_format(raw, number)
-            if not is_sealed(raw):
-                if number == 1 and (end >= 0 or not self._may_start_over):
-                    raise self.untrusted(1, "not a cassette, or its first line is damaged")
-                if end >= 0:
-                    raise self.untrusted(number, "the line is damaged")
-                self._repair_cut(number, offset)
+        number = offset = 0
+        for raw, is_ended in self._split():
+            number += 1
+            is_last = offset + len(raw) + is_ended == self._size
+            must_check = check or number == 1 or is_last
+            if must_check and not self._accept(number, offset, raw, is_ended):
                 return
             self._lines = number
-            yield Place(number, offset, len(raw)), raw
+            yield (number, offset, len(raw)), raw
             # Only now: whoever asked has not refused the line.
-            if end < 0 and self.writable:
+            if not is_ended and self.writable:
                 self._write(b"\n")
             offset += len(raw) + 1
-        if not data and not self.writable:
+        if number == 0 and not self.writable:
             raise self.untrusted(1, "the file is empty")
 
-    def _refuse_other_format(self, raw: bytes, number: int) -> None:
-        if number > 1:
-            return
+    def _split(self) -> Iterator[tuple[bytes, bool]]:
+        """Each line, and whether its line end is there; never more than a block at once."""
+        parts: list[bytes] = []
+        offset, size = 0, self._size
+        while offset < size:
+            block = self._pread(offset, min(_BLOCK, size - offset))
+            if not block:
+                break
+            offset += len(block)
+            if b"\n" not in block:
+                parts.append(block)
+                continue
+            *whole, rest = b"".join((*parts, block)).split(b"\n")
+            for raw in whole:
+                yield raw, True
+            parts = [rest] if rest else []
+        if parts:
+            yield b"".join(parts), False
+
+    def _accept(self, number: int, offset: int, raw: bytes, is_ended: bool) -> bool:
+        """Whether a line is as it was written; False for a cut one, which is cut away."""
+        if number == 1:
+            self._refuse_other_format(raw)
+        if is_sealed(raw):
+            return True
+        if number == 1 and (is_ended or not self._may_start_over):
+            raise self.untrusted(1, "not a cassette, or its first line is damaged")
+        # A whole line with something after it was not cut: nothing of it may be removed.
+        if is_ended or ends_with_seal(raw):
+            raise self.damaged(number)
+        self._repair_cut(number, offset)
+        return False
+
+    def _refuse_other_format(self, raw: bytes) -> None:
         found = other_format(raw)
         if found is not None:
             raise self._error(
@@ -143,21 +172,22 @@ class Journal:
         Raises:
             CassetteError: it is not what was written.
         """
-        raw = self._pread(place.offset, place.length)
+        number, offset, length = place
+        raw = self._pread(offset, length)
         if not is_sealed(raw):
-            raise self.untrusted(place.number, "the line is damaged")
+            raise self.damaged(number)
         return self.parse(place, raw)
 
     def raw(self, place: Place) -> bytes:
         """One line as it stands, unchecked: to compare it, never to serve it."""
-        return self._pread(place.offset, place.length)
+        return self._pread(place[1], place[2])
 
     def parse(self, place: Place, raw: bytes) -> Line:
         """Parse a line that `scan` gave."""
         try:
             return decode_line(raw)
         except ValueError as error:
-            raise self.untrusted(place.number, str(error)) from error
+            raise self.untrusted(place[0], str(error)) from error
 
     def append(self, *lines: Line) -> list[Place]:
         """Write lines to the end, all or none; they are on disk when this returns.
@@ -169,7 +199,7 @@ class Journal:
         places: list[Place] = []
         offset = self._size
         for raw in encoded:
-            places.append(Place(self._lines + len(places) + 1, offset, len(raw) - 1))
+            places.append((self._lines + len(places) + 1, offset, len(raw) - 1))
             offset += len(raw)
         self._write(b"".join(encoded))
         self._lines += len(encoded)
@@ -177,10 +207,7 @@ class Journal:
 
     def _write(self, data: bytes) -> None:
         try:
-            written = os.write(self._fd, data)
-            if written != len(data):
-                raise OSError(28, "the file system is full")
-            os.fsync(self._fd)
+            write_synced(self._fd, data)
         except OSError as error:
             os.ftruncate(self._fd, self._size)
             raise InfrastructureError(
@@ -192,11 +219,7 @@ class Journal:
         """Take the place of another file, in one step."""
         self.path.replace(path)
         self.path = path
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
 
     def remove(self) -> None:
         """Remove the file."""
@@ -209,15 +232,15 @@ class Journal:
             self._fd = -1
 
     def _pread(self, offset: int, length: int) -> bytes:
-        parts = []
-        while length > 0:
-            part = os.pread(self._fd, length, offset)
-            if not part:
-                break
-            parts.append(part)
-            offset += len(part)
-            length -= len(part)
-        return b"".join(parts)
+        data = os.pread(self._fd, length, offset)
+        if len(data) == length or not data:
+            return data
+        # A read may give less than it was asked for; then the rest is asked for.
+        return data + self._pread(offset + len(data), length - len(data))
+
+    def damaged(self, number: int) -> CassetteError:
+        """The error for a line that is not what was written."""
+        return self.untrusted(number, "the line is damaged")
 
     def untrusted(self, number: int, problem: str) -> CassetteError:
         """The error for a line that cannot be used."""
@@ -225,6 +248,49 @@ class Journal:
 
     def _error(self, number: int, text: str) -> CassetteError:
         return CassetteError(f"{self.path}:{number}: {text}")
+
+
+def replace_file(path: Path, lines: Iterable[bytes]) -> None:
+    """Write a file anew, in one step; the caller holds its lock.
+
+    Raises:
+        InfrastructureError: it could not be written; the file is as before.
+    """
+    beside = path.with_name(path.name + ".new")
+    try:
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            write_synced(fd, b"".join(lines))
+        finally:
+            os.close(fd)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise InfrastructureError(
+            f"{path}: cannot be written: {error.strerror}; nothing recorded was lost"
+        ) from error
+    sync_folder(path.parent)
+
+
+def write_synced(fd: int, data: bytes) -> None:
+    """Write all of it to the disk.
+
+    Raises:
+        OSError: not all of it is written.
+    """
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+    os.fsync(fd)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring a change of names to the disk."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _refuse_folder(path: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.cassette.canonical import CanonicalRequest, canonical_json
-from harness.cassette.format import ParametersLine
-from harness.cassette.index import Entry, Index, read_interaction, read_parameters
-from harness.cassette.journal import Journal
+from harness.cassette.format import InteractionLine, ParametersLine
 from harness.cassette.reading import text_lines
+from harness.cassette.tree import Tree
 from harness.schema.record import Json, JsonObject
 
 _READ_WHOLE = 40
@@ -23,7 +22,8 @@ _SAMPLE_BYTES = 16
 class Nearest:
     """The recorded request that shares the longest beginning with a missed one."""
 
-    entry: Entry
+    variant: str
+    """The variant that recorded it."""
     equal_messages: int
     next_message: JsonObject | None
     """The first recorded message that is not equal; None where the recording has no more."""
@@ -32,46 +32,44 @@ class Nearest:
     parameters: JsonObject
 
 
-def find_nearest(journal: Journal, index: Index, request: CanonicalRequest) -> Nearest | None:
+def find_nearest(tree: Tree, request: CanonicalRequest) -> Nearest | None:
     """Search the conversation tree along the request's own path, and beside it.
 
     The longest common beginning counts first; then how few lines differ after it.
     """
-    search = _Search(journal, index, request)
+    search = _Search(tree, request)
     best: tuple[tuple[bool, int, int, int], Nearest] | None = None
-    for depth, entry in search.candidates():
-        rank, found = search.measure(depth, entry)
+    for depth, name in search.candidates():
+        rank, found = search.measure(depth, name)
         if best is None or rank > best[0]:
             best = rank, found
     return None if best is None else best[1]
 
 
 class _Search:
-    def __init__(self, journal: Journal, index: Index, request: CanonicalRequest) -> None:
-        self._journal = journal
-        self._index = index
+    def __init__(self, tree: Tree, request: CanonicalRequest) -> None:
+        self._tree = tree
         self._request = request
         self._canonical = [canonical_json(message) for message in request.messages]
         self._parameters: dict[str, tuple[ParametersLine, int]] = {}
 
-    def candidates(self) -> Iterator[tuple[int, Entry]]:
+    def candidates(self) -> Iterator[tuple[int, str]]:
         """What continues the longest recorded beginning of the request, or a shorter one."""
         path = [(None, 0), *((chain, at) for at, chain in enumerate(self._request.chain, 1))]
         for chain, depth in reversed(path):
-            beside = self._index.children.get(chain, ())
-            for entry in self._most_alike(depth, beside):
-                yield depth, entry
+            beside = self._tree.children.get(chain, ())
+            for name in self._most_alike(depth, beside):
+                yield depth, name
 
-    def _most_alike(self, depth: int, beside: Iterable[Entry]) -> Iterable[Entry]:
-        entries = list(beside)
-        if len(entries) <= _READ_WHOLE:
-            return entries
+    def _most_alike(self, depth: int, beside: Sequence[str]) -> Sequence[str]:
+        if len(beside) <= _READ_WHOLE:
+            return beside
         samples = self._samples(depth)
         alike = [
             (sum(sample in raw for sample in samples), -at)
-            for at, raw in enumerate(self._journal.raw(entry.place) for entry in entries)
+            for at, raw in enumerate(map(self._tree.raw, beside))
         ]
-        return [entries[-at] for _, at in sorted(alike, reverse=True)[:_READ_WHOLE]]
+        return [beside[-at] for _, at in sorted(alike, reverse=True)[:_READ_WHOLE]]
 
     def _samples(self, depth: int) -> list[bytes]:
         """Pieces of what the request adds, as they would stand in a line of the file."""
@@ -80,9 +78,9 @@ class _Search:
         step = max(1, len(written) // _SAMPLES)
         return [written[at : at + _SAMPLE_BYTES] for at in range(0, len(written), step)]
 
-    def measure(self, depth: int, entry: Entry) -> tuple[tuple[bool, int, int, int], Nearest]:
-        line = read_interaction(self._journal, entry)
-        parameters, other_parameters = self._read_parameters(entry.parameters)
+    def measure(self, depth: int, name: str) -> tuple[tuple[bool, int, int, int], Nearest]:
+        line = self._tree.interaction(name)
+        parameters, other_parameters = self._read_parameters(line.parameters)
         equal = 0
         for ours, theirs in zip(self._canonical[depth:], line.add, strict=False):
             if ours != canonical_json(theirs):
@@ -99,7 +97,7 @@ class _Search:
             -abs(depth + len(line.add) - len(self._canonical)),
         )
         return rank, Nearest(
-            entry,
+            line.variant,
             at,
             rest[0] if rest else None,
             line.recorded_at.date().isoformat(),
@@ -110,10 +108,29 @@ class _Search:
     def _read_parameters(self, name: str) -> tuple[ParametersLine, int]:
         """A set of parameters, and how many of its lines differ."""
         if name not in self._parameters:
-            line = read_parameters(self._journal, self._index, name)
+            line = self._tree.parameters(name)
             self._parameters[name] = line, _lines_apart(line.body, self._request.parameters)
         return self._parameters[name]
 
 
 def _lines_apart(before: Json, now: Json) -> int:
     return len(set(text_lines(before)) ^ set(text_lines(now)))
+
+
+def compared(tree: Tree, line: InteractionLine, request: CanonicalRequest) -> Nearest:
+    """A recorded request beside another one."""
+    messages = tree.conversation(line)
+    equal = 0
+    for ours, theirs in zip(request.messages, messages, strict=False):
+        if canonical_json(ours) != canonical_json(theirs):
+            break
+        equal += 1
+    parameters = tree.parameters(line.parameters)
+    return Nearest(
+        line.variant,
+        equal,
+        messages[equal] if equal < len(messages) else None,
+        line.recorded_at.date().isoformat(),
+        parameters.endpoint,
+        parameters.body,
+    )

@@ -11,6 +11,10 @@ from datetime import UTC, datetime
 from harness.cassette.canonical import CanonicalRequest, canonical_json
 from harness.cassette.explain import Miss, explain
 from harness.cassette.format import InteractionLine, StoredResponse, StoredResult, TrialLine
+from harness.cassette.keeping import HeldError, keeping
+from harness.cassette.nearest import find_nearest
+from harness.cassette.position import InOrder, RequestDifference
+from harness.cassette.rules import Rules
 from harness.cassette.tape import Tape, ToolKey, verdict_id
 from harness.errors import HarnessError, ReplayMissError
 from harness.schema.results import Verdict
@@ -25,9 +29,20 @@ class Session:
     """Serves and records one trial of one variant; made by `Store.session`."""
 
     def __init__(
-        self, tape: Tape, variant: str, *, recording: bool, where: str, record_hint: str
+        self,
+        tape: Tape,
+        variant: str,
+        *,
+        rules: Rules,
+        recording: bool,
+        where: str,
+        record_hint: str,
     ) -> None:
-        """Start a trial at the beginning of the recording."""
+        """Start a trial at the beginning of the recording.
+
+        Raises:
+            CassetteError: what this variant's trial used cannot be read.
+        """
         self.variant = variant
         self.recording = recording
         """Whether what is missing is recorded instead of missed."""
@@ -44,6 +59,8 @@ class Session:
         self.unanswered = False
         """Whether the latest request has no recorded answer, so that replay could not go on."""
         self.redactor = tape.redactor
+        self.rules = rules
+        """What does not count when requests and tool results are compared."""
         self._tape = tape
         self._where = where
         self._record_hint = record_hint
@@ -52,8 +69,16 @@ class Session:
         self._interactions: list[str] = []
         self._tools: list[str] = []
         self._verdicts: list[str] = []
-        trial = tape.index.trials.get(variant)
+        self._held: dict[str, HeldError] = {}
+        self._repeating: dict[str, InteractionLine] = {}
+        self._in_order = InOrder(tape) if tape.by_position else None
+        trial = tape.trial(variant)
         self._used = frozenset(() if trial is None else trial.interactions)
+
+    @property
+    def request_differences(self) -> list[RequestDifference]:
+        """Where answers are given in order: what was asked otherwise than it was recorded."""
+        return [] if self._in_order is None else self._in_order.differences
 
     def claim(self, request: CanonicalRequest) -> InteractionLine | None:
         """The recorded answer; None where the call is to go to the live model.
@@ -74,7 +99,10 @@ class Session:
 
     def _claim(self, request: CanonicalRequest) -> InteractionLine | None:
         # As it is first: a value that only now is known as a key may have been recorded plainly.
-        # Rules last: they are dear.
+        # Redaction rules last: they are dear.
+        request = self.rules.request(request)
+        if self._in_order is not None and request.is_model_call:
+            return self._claim_next(self._in_order, request)
         answer = self._serve(request)
         if answer is not None:
             return answer
@@ -91,22 +119,36 @@ class Session:
         self.unanswered = answer is None
         return answer
 
-    def _serve(self, request: CanonicalRequest) -> InteractionLine | None:
-        ordinal = self._cursors[request.digest]
-        entry = self._tape.find(request.digest, ordinal, self.variant, self._used)
-        if entry is None:
-            return None
-        line = self._tape.interaction(entry)
-        self._advance(request, entry.id, line.latency_s)
+    def _claim_next(self, in_order: InOrder, request: CanonicalRequest) -> InteractionLine:
+        clean = request.redacted(self.redactor.json)
+        line = in_order.interaction(clean)
+        if line is None:
+            raise self.miss(in_order.miss(self._where))
+        self._advance(clean, line.id, line.latency_s, repeats=line.repeats)
         self.served += 1
         return line
 
-    def _advance(self, request: CanonicalRequest, interaction: str, latency_s: float) -> None:
+    def _serve(self, request: CanonicalRequest) -> InteractionLine | None:
+        ordinal = self._cursors[request.digest]
+        line = self._tape.find(request.digest, ordinal, self.variant, self._used)
+        line = line or self._repeating.get(request.digest)
+        if line is None:
+            return None
+        if line.repeats:
+            self._repeating[request.digest] = line
+        self._advance(request, line.id, line.latency_s, repeats=line.repeats)
+        self.served += 1
+        return line
+
+    def _advance(
+        self, request: CanonicalRequest, interaction: str, latency_s: float, *, repeats: bool
+    ) -> None:
         self.unanswered = False
         self._cursors[request.digest] += 1
         self._interactions.append(interaction)
-        if _IN_TOOL.get():
-            # On replay the tool is not run: its own duration is all that passes.
+        # On replay a tool is not run: its own duration is all that passes. An error that was never
+        # got over is known as that only at the trial's end: until then nothing had come of it.
+        if _IN_TOOL.get() or repeats:
             return
         self.spend(latency_s)
         if request.is_model_call:
@@ -119,29 +161,57 @@ class Session:
         *,
         latency_s: float,
         first_byte_s: float | None = None,
+        recorded_at: datetime | None = None,
     ) -> None:
         """Record a live answer; it is on disk when this returns.
+
+        An error that is worth a retry is held instead, until the same request gets something else;
+        a refused key or a wrong address is never recorded.
+
+        Args:
+            request: What was asked.
+            response: The answer, without secrets.
+            latency_s: From the request to the end of the answer.
+            first_byte_s: From the request to the first byte of the answer.
+            recorded_at: When, if not now.
 
         Raises:
             InfrastructureError: it could not be written.
         """
+        kept = keeping(response.status, keep_errors=self.rules.rules.keep_errors)
+        if kept == "never":
+            return
         with self._tape.lock:
-            clean = request.redacted(self.redactor.json)
-            latency_s = round(latency_s, 4)
-            try:
-                name = self._tape.add_interaction(
-                    clean,
-                    self._cursors[clean.digest],
-                    response,
-                    variant=self.variant,
-                    latency_s=latency_s,
-                    first_byte_s=first_byte_s,
-                )
-            except HarnessError as error:
-                self.fail(error)
-                raise
-            self._advance(clean, name, latency_s)
-            self.recorded += 1
+            clean = self.rules.request(request).redacted(self.redactor.json)
+            held = HeldError(clean, response, latency_s, first_byte_s)
+            if kept == "held":
+                self._held[clean.digest] = held
+                return
+            self._held.pop(clean.digest, None)
+            self._append(held, recorded_at=recorded_at)
+
+    def _append(
+        self, answer: HeldError, *, repeats: bool = False, recorded_at: datetime | None = None
+    ) -> None:
+        request = answer.request
+        latency_s = round(answer.latency_s, 4)
+        first_byte_s = None if answer.first_byte_s is None else round(answer.first_byte_s, 4)
+        try:
+            name = self._tape.add_interaction(
+                request,
+                self._cursors[request.digest],
+                answer.repeated() if repeats else answer.response,
+                variant=self.variant,
+                latency_s=latency_s,
+                first_byte_s=first_byte_s,
+                recorded_at=recorded_at,
+                repeats=repeats,
+            )
+        except HarnessError as error:
+            self.fail(error)
+            raise
+        self._advance(request, name, latency_s, repeats=repeats)
+        self.recorded += 1
 
     def spend(self, seconds: float) -> None:
         """Let the trial's time pass."""
@@ -160,7 +230,8 @@ class Session:
     def tool_result(self, key: ToolKey) -> StoredResult | None:
         """The recorded result of a tool call."""
         with self._tape.lock:
-            line = self._tape.tool(key.id)
+            in_order = self._in_order
+            line = self._tape.tool(key.id) if in_order is None else in_order.tool(key)
             if line is None:
                 return None
             self._tools.append(line.id)
@@ -214,15 +285,17 @@ class Session:
         """
         if self.error is not None:
             raise self.error
-        used = self._interactions or self._tools or self._verdicts
         if not self.recording:
             return
         if self.misses or not complete:
             self._tape.incomplete = True
             return
-        if not used:
-            return
         with self._tape.lock:
+            for held in self._held.values():
+                self._append(held, repeats=True)
+            self._held.clear()
+            if not (self._interactions or self._tools or self._verdicts):
+                return
             self._tape.add_trial(
                 TrialLine(
                     variant=self.variant,
@@ -255,7 +328,7 @@ class Session:
         recorded = self._tape.recorded_task_digest(self.variant)
         return explain(
             request,
-            self._tape.nearest(request),
+            find_nearest(self._tape.tree, request),
             task_changed=None if recorded is None else recorded != self._tape.origin.task_digest,
             where=self._where,
             record_hint=self._record_hint,

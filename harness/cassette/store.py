@@ -8,9 +8,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from harness.cassette.journal import Journal
+from harness.cassette.carry import merged
+from harness.cassette.journal import Journal, replace_file
+from harness.cassette.rewrite import Recording
+from harness.cassette.rules import Rules
 from harness.cassette.session import Session
-from harness.cassette.tape import Origin, Tape, carry_over
+from harness.cassette.tape import Origin, Tape
+from harness.errors import CassetteError
 from harness.redaction import Redactor
 from harness.schema.results import RecordMode
 
@@ -21,7 +25,14 @@ class Store:
     """An open cassette; its variants' trials run one after another."""
 
     def __init__(
-        self, path: Path, tape: Tape, *, old: Tape | None, recording: bool, record_hint: str
+        self,
+        path: Path,
+        tape: Tape,
+        *,
+        old: Tape | None,
+        recording: bool,
+        rules: Rules,
+        record_hint: str,
     ) -> None:
         """Use `Store.open`."""
         self.path = path
@@ -29,6 +40,7 @@ class Store:
         """Whether what is missing is recorded instead of missed."""
         self._tape = tape
         self._old = old
+        self._rules = rules
         self._record_hint = record_hint
         self._closed = False
 
@@ -40,6 +52,7 @@ class Store:
         *,
         origin: Origin,
         redactor: Redactor,
+        rules: Rules | None = None,
         record_hint: str = "",
     ) -> Store:
         """Open the cassette of a cell.
@@ -53,10 +66,12 @@ class Store:
                 what an interrupted recording left behind.
             origin: What the cassette belongs to.
             redactor: Removes secrets from all that is written.
+            rules: What does not count when requests are compared, and which errors are kept.
             record_hint: Command that records what a miss lacks.
 
         Raises:
-            CassetteError: the file cannot be trusted, or somebody else is recording it.
+            CassetteError: the file cannot be trusted, somebody else is recording it, or it is
+                replayed in order and nothing can be recorded into it.
         """
         partial = path.with_name(path.name + ".partial")
         unfinished = partial.exists() and partial.stat().st_size > 0
@@ -68,6 +83,11 @@ class Store:
                 tape = Tape(journal, origin, redactor)
                 if journal.repaired:
                     _LOG.warning("%s", journal.repaired)
+                if recording and tape.by_position:
+                    raise CassetteError(
+                        f"{journal.path}: its answers are given in order, so nothing can be"
+                        " recorded into it; go on from it with `harness fork`, or record a new one"
+                    )
                 return tape
 
             old = None
@@ -88,7 +108,26 @@ class Store:
                     count = len(tape.index.interactions)
                     _LOG.warning("%s: going on with %d recorded answers", partial, count)
             opened.pop_all()
-        return cls(path, tape, old=old, recording=recording, record_hint=record_hint)
+        rules = rules or Rules()
+        return cls(path, tape, old=old, recording=recording, rules=rules, record_hint=record_hint)
+
+    @classmethod
+    def create(
+        cls, path: Path, *, origin: Origin, redactor: Redactor, rules: Rules | None = None
+    ) -> Store:
+        """Begin a cassette that is not recorded but made, by appending to its sessions.
+
+        Raises:
+            CassetteError: there is one.
+        """
+        if path.exists():
+            raise CassetteError(f"{path}: exists already; remove it or choose another name")
+        partial = path.with_name(path.name + ".partial")
+        partial.unlink(missing_ok=True)
+        journal = Journal.open_for_writing(partial, may_start_over=True)
+        tape = Tape(journal, origin, redactor)
+        rules = rules or Rules()
+        return cls(path, tape, old=None, recording=True, rules=rules, record_hint="")
 
     def session(self, variant: str) -> Session:
         """Begin a trial of a variant."""
@@ -99,6 +138,7 @@ class Store:
         return Session(
             self._tape,
             variant,
+            rules=self._rules,
             recording=self.recording,
             where=where,
             record_hint=self._record_hint,
@@ -129,9 +169,15 @@ class Store:
             elif self._tape.incomplete:
                 _LOG.warning("%s: a trial is not complete; record again to go on", journal.path)
             elif finished:
-                if self._old is not None:
-                    carry_over(self._old, self._tape)
-                journal.rename(self.path)
+                if self._old is None:
+                    journal.rename(self.path)
+                else:
+                    replace_file(self.path, self._merged(self._old, journal))
+                    journal.remove()
+
+    def _merged(self, old: Tape, new: Journal) -> list[bytes]:
+        assert old.journal is not None
+        return merged(Recording.of(old.journal), Recording.of(new))
 
     def __enter__(self) -> Self:
         """Use as a context manager: an exception leaves the recording unfinished."""

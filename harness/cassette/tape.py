@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import threading
+from collections.abc import Container
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 from harness.cassette.body import response_facts
 from harness.cassette.canonical import DIGEST_CHARS, CanonicalRequest, digest
-from harness.cassette.explain import Nearest, find_nearest
 from harness.cassette.format import (
     HeaderLine,
     InteractionLine,
@@ -23,8 +23,9 @@ from harness.cassette.format import (
     TrialLine,
     VerdictLine,
 )
-from harness.cassette.index import Entry, Index, conversation, read_interaction, read_parameters
+from harness.cassette.index import Index
 from harness.cassette.journal import Journal, Place
+from harness.cassette.tree import Tree, read_interaction
 from harness.errors import CassetteError
 from harness.redaction import Redactor
 from harness.schema.record import JsonObject
@@ -41,6 +42,28 @@ class Origin:
     task: str
     repeat: int
     task_digest: str
+    match: Literal["request", "position"] = "request"
+    """How a new cassette is replayed."""
+    source: str | None = None
+    """What a new cassette is made from."""
+
+    def header(self, redactor: Redactor) -> HeaderLine:
+        """The first line of a new cassette."""
+        versions = {"python": platform.python_version()}
+        for name in _LIBRARIES:
+            try:
+                versions[name] = importlib.metadata.version(name)
+            except importlib.metadata.PackageNotFoundError:
+                continue
+        return HeaderLine(
+            suite=redactor.text(self.suite),
+            task=redactor.text(self.task),
+            repeat=self.repeat,
+            task_digest=self.task_digest,
+            versions=versions,
+            match=self.match,
+            source=None if self.source is None else redactor.text(self.source),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,35 +110,63 @@ class Tape:
         self.incomplete = False
         """Whether a trial that recorded has an end that replay would not come to."""
         self.lock = threading.RLock()
+        self._tree: Tree | None = None
+        if journal is not None and (journal.writable or self.by_position):
+            self.check()
+
+    @property
+    def by_position(self) -> bool:
+        """Whether answers are given in order, whatever is asked."""
+        return self.index.header is not None and self.index.header.match == "position"
+
+    @property
+    def tree(self) -> Tree:
+        """The conversation tree; every line has been checked when it is given.
+
+        Raises:
+            CassetteError: a line is damaged.
+        """
+        if self._tree is None:
+            self._tree = Tree(self.journal, self.index)
+        return self._tree
+
+    def check(self) -> None:
+        """Check every line, once: nothing is called missing because its line is damaged.
+
+        Raises:
+            CassetteError: a line is damaged.
+        """
+        _ = self.tree
 
     def find(
         self, request_digest: str, ordinal: int, variant: str, used: frozenset[str]
-    ) -> Entry | None:
+    ) -> InteractionLine | None:
         """The answer to the k-th such request of a trial.
 
         Where variants kept different answers, the one this variant's recorded trial used.
+
+        Args:
+            request_digest: The digest of the request.
+            ordinal: How often the trial made it before.
+            variant: The trial's variant.
+            used: What its last finished trial used.
+
+        Raises:
+            CassetteError: the answer, or any line where the trial does not name it, is damaged.
         """
-        entries = self.index.interactions.get((request_digest, ordinal), ())
-        if len(entries) > 1:
-            for mine in (
-                next((e for e in entries if e.id in used), None),
-                next((e for e in entries if e.variant == variant), None),
-            ):
-                if mine is not None:
-                    return mine
-        return entries[0] if entries else None
+        names = self.index.answers(f"{request_digest}.{ordinal}")
+        for name in names:
+            if name in used:
+                return self.interaction(name)
+        # Nobody says that there is no other answer, in a line that is damaged.
+        self.check()
+        lines = [self.interaction(name) for name in names]
+        own = (line for line in lines if line.variant == variant)
+        return next(own, lines[0] if lines else None)
 
-    def interaction(self, entry: Entry) -> InteractionLine:
+    def interaction(self, name: str) -> InteractionLine:
         """Read an interaction."""
-        return read_interaction(self._open(), entry)
-
-    def conversation(self, entry: Entry) -> tuple[JsonObject, ...]:
-        """All messages of an interaction's request."""
-        return conversation(self._open(), self.index, entry)
-
-    def parameters(self, name: str) -> ParametersLine:
-        """Read a set of parameters."""
-        return read_parameters(self._open(), self.index, name)
+        return read_interaction(self._open(), self.index, name)
 
     def tool(self, name: str) -> ToolLine | None:
         """A recorded tool call."""
@@ -127,15 +178,15 @@ class Tape:
         line = self._read(self.index.verdicts.get(name))
         return line if isinstance(line, VerdictLine) else None
 
-    def nearest(self, request: CanonicalRequest) -> Nearest | None:
-        """The recorded request that shares the longest beginning with one."""
-        if self.journal is None:
-            return None
-        return find_nearest(self.journal, self.index, request)
+    def trial(self, variant: str) -> TrialLine | None:
+        """The last finished trial of a variant."""
+        place = self.index.trials.get(variant)
+        line = None if place is None else self._open().read(place)
+        return line if isinstance(line, TrialLine) else None
 
     def recorded_task_digest(self, variant: str) -> str | None:
         """The version of the task that a variant was last recorded with."""
-        trial = self.index.trials.get(variant)
+        trial = self.trial(variant)
         if trial is not None:
             return trial.task_digest
         return None if self.index.header is None else self.index.header.task_digest
@@ -150,6 +201,7 @@ class Tape:
         latency_s: float,
         first_byte_s: float | None = None,
         recorded_at: datetime | None = None,
+        repeats: bool = False,
     ) -> str:
         """Append an interaction, already redacted, and the parameters if they are new."""
         with self.lock:
@@ -163,10 +215,8 @@ class Tape:
                     )
                 )
             parent, known = self._longest_recorded(request)
-            model, fingerprint, usage = response_facts(response)
-            taken = len(self.index.interactions.get((request.digest, ordinal), ()))
             interaction = InteractionLine(
-                id=f"{request.digest}.{ordinal}" + (f".{taken}" if taken else ""),
+                id=free_name(f"{request.digest}.{ordinal}", self.index.interactions),
                 parent=parent,
                 chain=request.chain_end,
                 parameters=request.parameters_digest,
@@ -174,9 +224,8 @@ class Tape:
                 recorded_at=recorded_at or datetime.now(UTC),
                 latency_s=latency_s,
                 first_byte_s=first_byte_s,
-                model=model,
-                fingerprint=fingerprint,
-                usage=usage,
+                repeats=repeats,
+                model=response_facts(response)[0],
                 add=list(request.messages[known:]),
                 response=response,
             )
@@ -185,7 +234,7 @@ class Tape:
 
     def _longest_recorded(self, request: CanonicalRequest) -> tuple[str | None, int]:
         for count in range(len(request.chain), 0, -1):
-            if request.chain[count - 1] in self.index.ends:
+            if request.chain[count - 1] in self.tree.ends:
                 return request.chain[count - 1], count
         return None, 0
 
@@ -225,7 +274,7 @@ class Tape:
 
     def add_trial(self, trial: TrialLine) -> None:
         """Append the end of a trial, unless the same is there."""
-        before = self.index.trials.get(trial.variant)
+        before = self.trial(trial.variant)
         if before is None or before.model_copy(update={"finished_at": trial.finished_at}) != trial:
             self.add(trial)
 
@@ -238,29 +287,17 @@ class Tape:
         with self.lock:
             journal = self._open()
             if journal.is_empty:
-                lines = (self._header(), *lines)
+                lines = (self.origin.header(self.redactor), *lines)
             places = journal.append(*lines)
             for line, place in zip(lines, places, strict=True):
                 self.index.add(line, place)
-
-    def _header(self) -> HeaderLine:
-        origin = self.origin
-        versions = {"python": platform.python_version()}
-        for name in _LIBRARIES:
-            try:
-                versions[name] = importlib.metadata.version(name)
-            except importlib.metadata.PackageNotFoundError:
-                continue
-        return HeaderLine(
-            suite=self.redactor.text(origin.suite),
-            task=self.redactor.text(origin.task),
-            repeat=origin.repeat,
-            task_digest=origin.task_digest,
-            versions=versions,
-        )
+                self.tree.add(line, place)
 
     def _read(self, place: Place | None) -> Line | None:
-        return None if place is None else self._open().read(place)
+        if place is None:
+            self.check()
+            return None
+        return self._open().read(place)
 
     def _open(self) -> Journal:
         if self.journal is None:
@@ -268,85 +305,11 @@ class Tape:
         return self.journal
 
 
-def carry_over(old: Tape, new: Tape) -> None:
-    """Take the branches of variants that `new` has no finished trial of over from `old`."""
-    done = frozenset(new.index.trials)
-    moved: dict[str, str] = {}
-    for entry in (e for entries in old.index.interactions.values() for e in entries):
-        if _users(old, "interactions", entry.id, entry.variant) - done:
-            moved[entry.id] = _move(old, new, entry)
-    tools = _move_tools(old, new, moved, done)
-    for name in old.index.verdicts:
-        verdict = old.verdict(name)
-        if verdict is None or name in new.index.verdicts:
-            continue
-        if _users(old, "verdicts", name, verdict.variant) - done:
-            new.add(verdict)
-    for variant, trial in old.index.trials.items():
-        if variant not in done:
-            new.add_trial(
-                trial.model_copy(
-                    update={
-                        "interactions": tuple(moved[i] for i in trial.interactions),
-                        "tools": tuple(tools[t] for t in trial.tools),
-                    }
-                )
-            )
-
-
-def _users(
-    tape: Tape, kind: Literal["interactions", "tools", "verdicts"], name: str, recorded_by: str
-) -> set[str]:
-    """The variants whose trials used a line; who recorded it where no finished trial did."""
-    users = {v for v, trial in tape.index.trials.items() if name in getattr(trial, kind)}
-    return users or {recorded_by}
-
-
-def _move_tools(
-    old: Tape, new: Tape, moved: dict[str, str], done: frozenset[str]
-) -> dict[str, str]:
-    tools: dict[str, str] = {}
-    for name in old.index.tools:
-        line = old.tool(name)
-        # A call of a trial that was not finished is found again only with the answer it belongs to.
-        if line is None or not (line.interaction is None or line.interaction in moved):
-            continue
-        if _users(old, "tools", name, line.variant) - done:
-            tools[name] = _move_tool(new, line, moved)
-    return tools
-
-
-def _move_tool(new: Tape, line: ToolLine, moved: dict[str, str]) -> str:
-    key = ToolKey(
-        None if line.interaction is None else moved[line.interaction],
-        line.position,
-        line.name,
-        line.arguments,
-        line.identity,
-        line.timeout_s,
-        line.ordinal,
-    )
-    if key.id not in new.index.tools:
-        new.add_tool(key, line.result, sandbox=line.sandbox, variant=line.variant)
-    return key.id
-
-
-def _move(old: Tape, new: Tape, entry: Entry) -> str:
-    line = old.interaction(entry)
-    parameters = old.parameters(entry.parameters)
-    request = CanonicalRequest.of(
-        parameters.endpoint, parameters.body, old.conversation(entry), is_model_call=True
-    )
-    ordinal = entry.key[1]
-    for there in new.index.interactions.get((request.digest, ordinal), ()):
-        known = new.interaction(there)
-        if known.response == line.response and known.recorded_at == line.recorded_at:
-            return there.id
-    return new.add_interaction(
-        request,
-        ordinal,
-        line.response,
-        variant=line.variant,
-        latency_s=line.latency_s,
-        recorded_at=line.recorded_at,
-    )
+def free_name(key: str, taken: Container[str]) -> str:
+    """An id for an answer to `REQUEST.ORDINAL`, with a number if there are others."""
+    if key not in taken:
+        return key
+    number = 1
+    while f"{key}.{number}" in taken:
+        number += 1
+    return f"{key}.{number}"

@@ -1,0 +1,87 @@
+"""Replay in order: the i-th call gets the i-th recorded answer, and what it asked is compared."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from harness.cassette.canonical import CanonicalRequest, canonical_json
+from harness.cassette.explain import Miss, first_difference
+from harness.cassette.format import InteractionLine, ToolLine
+from harness.cassette.nearest import compared
+from harness.cassette.reading import difference
+from harness.cassette.tape import Tape, ToolKey
+from harness.schema.record import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDifference:
+    """Something that a trial asked otherwise than it was recorded."""
+
+    call: int
+    """The model call, counted from 1; of a tool call, the one whose answer asked for it."""
+    cause: str
+    """What is not as it was recorded: `message 3 (user)`, `tool shell`."""
+    difference: str
+    """It as a unified diff."""
+
+
+class InOrder:
+    """One trial's place in a recording that is replayed in order."""
+
+    def __init__(self, tape: Tape) -> None:
+        """Start before the first call."""
+        self.differences: list[RequestDifference] = []
+        self._tape = tape
+        self._interactions = list(tape.index.interactions)
+        self._calls = 0
+        self._tools: defaultdict[tuple[str | None, int], list[str]] | None = None
+
+    def interaction(self, request: CanonicalRequest) -> InteractionLine | None:
+        """The next recorded answer; None after the last."""
+        if self._calls == len(self._interactions):
+            return None
+        line = self._tape.interaction(self._interactions[self._calls])
+        self._calls += 1
+        if line.id.partition(".")[0] != request.digest:
+            self._add(*first_difference(request, compared(self._tape.tree, line, request)))
+        return line
+
+    def tool(self, key: ToolKey) -> ToolLine | None:
+        """The next recorded result of the tool call at a place of a turn."""
+        if self._tools is None:
+            self._tools = self._tools_by_place()
+        waiting = self._tools[key.interaction, key.position]
+        line = self._tape.tool(waiting.pop(0)) if waiting else None
+        if line is not None and (line.name, canonical_json(line.arguments)) != (
+            key.name,
+            canonical_json(key.arguments),
+        ):
+            now: JsonObject = {"name": key.name, "arguments": key.arguments}
+            recorded: JsonObject = {"name": line.name, "arguments": line.arguments}
+            self._add(f"tool {key.name}", difference(recorded, now))
+        return line
+
+    def _tools_by_place(self) -> defaultdict[tuple[str | None, int], list[str]]:
+        places: defaultdict[tuple[str | None, int], list[str]] = defaultdict(list)
+        for name in self._tape.index.tools:
+            line = self._tape.tool(name)
+            if line is not None:
+                places[line.interaction, line.position].append(name)
+        return places
+
+    def _add(self, cause: str, shown: str) -> None:
+        # A conversation is sent again with every call: what differs in it is told once.
+        told = {(one.cause, one.difference) for one in self.differences}
+        if (cause, shown) not in told:
+            self.differences.append(RequestDifference(self._calls, cause, shown))
+
+    def miss(self, where: str) -> Miss:
+        """Why there is no answer, in words."""
+        count = len(self._interactions)
+        return Miss(
+            "after the last recorded call",
+            f"{where} gives its {count} recorded model call{'s' * (count != 1)} in order, and this"
+            f" is call {count + 1}. Go on from there with `harness fork`, or record"
+            " a new cassette.",
+        )
