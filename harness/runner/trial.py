@@ -137,7 +137,7 @@ def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> 
             clock=lambda: session.elapsed_s,
         )
         # With the direct front as well: a tool's own requests go here, and never to the network.
-        with use(session):
+        with use(session, playback=playback):
             trajectory = loop.run(spec.task.instruction, system=spec.system, run_id=spec.trial_id)
         # Before the verdict, which is found by what was said: replay must say the same.
         trajectory = redactor.record(_true_ending(trajectory, session))
