@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from harness.cli.cassette import audit, export, fix, ls, prune, show
+from harness.cli.cassette import audit, diff, export, fix, ls, prune, show
 
 
 @click.group("cassette", epilog="Example: harness cassette ls cassettes/basics")
@@ -12,5 +12,5 @@ def command() -> None:
     """Look at recordings, check them, and keep them in order."""
 
 
-for _module in (ls, show, audit, fix, prune, export):
+for _module in (ls, show, diff, audit, fix, prune, export):
     command.add_command(_module.command)
