@@ -156,8 +156,8 @@ def _error(status: int, error: dict[str, str | int], *, retry: bool = True) -> S
 def _malformed(response: StoredResponse) -> StoredResponse:
     """The answer with a piece missing: half of a body, or one event that is no JSON."""
     content_type = response.headers.get("content-type", "")
-    if response.type == "events":
-        pieces = [piece for _, piece in event_pieces(response.body, content_type)]
+    pieces = [piece for _, piece in event_pieces(response.body, content_type)]
+    if response.type == "events" and pieces:
         middle = (len(pieces) - 1) // 2
         broken = pieces[middle].rstrip()
         pieces[middle] = broken[: len(broken) - 1] + b"\n\n"
@@ -166,7 +166,4 @@ def _malformed(response: StoredResponse) -> StoredResponse:
         body = response_bytes(response)
         body = body[: len(body) // 2]
     text = body.decode("utf-8", "ignore")
-    headers = response.headers
-    return response.model_copy(
-        update={"status": 200, "headers": headers, "type": "text", "body": text}
-    )
+    return response.model_copy(update={"status": 200, "type": "text", "body": text})

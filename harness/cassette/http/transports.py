@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from harness.cassette.body import response_bytes
-from harness.cassette.http.answer import Answer, Live, answer_to
+from harness.cassette.http.answer import Answer, answer_to
 from harness.cassette.http.recording import Recording
 from harness.cassette.http.streams import (
     LIBRARIES,
@@ -62,7 +62,14 @@ def _handle(library: ModuleType, handle: _Handle) -> _Handle:
             return _response(library, request, found)
         _ask_for_plain(request)
         response = handle(transport, request)
-        response.stream = Tee(response.stream, _recording(found, response))
+        recording = Recording(found, response.status_code, dict(response.headers))
+        if not _is_read(response):
+            response.stream = Tee(response.stream, recording)
+            if not response.is_success:
+                response.stream = library.ByteStream(_read(response.stream))
+        else:
+            recording.take(b"".join(response.stream))
+            recording.end()
         return response
 
     return answer
@@ -78,7 +85,14 @@ def _handle_async(library: ModuleType, handle: _AsyncHandle) -> _AsyncHandle:
             return _response(library, request, found)
         _ask_for_plain(request)
         response = await handle(transport, request)
-        response.stream = AsyncTee(response.stream, _recording(found, response))
+        recording = Recording(found, response.status_code, dict(response.headers))
+        if not _is_read(response):
+            response.stream = AsyncTee(response.stream, recording)
+            if not response.is_success:
+                response.stream = library.ByteStream(await _read_async(response.stream))
+        else:
+            recording.take(b"".join(response.stream))
+            recording.end()
         return response
 
     return answer
@@ -89,8 +103,24 @@ def _ask_for_plain(request: Any) -> None:
     request.headers["accept-encoding"] = "identity"
 
 
-def _recording(live: Live, response: Any) -> Recording:
-    return Recording(live, response.status_code, dict(response.headers))
+def _is_read(response: Any) -> bool:
+    """Whether a transport made the answer with its body, and nobody will read its stream."""
+    return bool(response.is_stream_consumed)
+
+
+def _read(stream: Tee) -> bytes:
+    """All of the body. The SDKs close an error that they try again without reading it."""
+    try:
+        return b"".join(stream)
+    finally:
+        stream.close()
+
+
+async def _read_async(stream: AsyncTee) -> bytes:
+    try:
+        return b"".join([piece async for piece in stream])
+    finally:
+        await stream.aclose()
 
 
 def _response(library: ModuleType, request: Any, answer: Answer) -> Any:
