@@ -1,0 +1,121 @@
+"""`harness accept`: what misses is recorded again, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tiny import FRUIT, ModelServer, calls_in, in_process, model_server, trials_of, write
+
+
+@pytest.fixture
+def server(recorded):
+    """A server in the place of the one that was recorded."""
+    with model_server() as server:
+        suite = recorded / "suites/tiny/suite.toml"
+        lines = suite.read_text(encoding="utf-8").splitlines()
+        lines = [
+            f'base_url = "http://127.0.0.1:{server.port}/v1"' if "base_url" in line else line
+            for line in lines
+        ]
+        write(suite, "\n".join(lines))
+        yield server
+
+
+def change_fruit(folder: Path) -> None:
+    write(
+        folder / "suites/tiny/fruit/instruction.md", FRUIT.replace("file fruit", "new file fruit")
+    )
+
+
+def cassettes(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted((folder / "cassettes").rglob("*.jsonl"))
+    }
+
+
+def test_only_trials_that_miss_are_recorded(recorded, harness, server: ModelServer):
+    change_fruit(recorded)
+    before = cassettes(recorded)
+    done = harness("accept", "tiny", "--yes", "--out", "reports/accepted")
+    assert (done.code, len(server.asked)) == (0, 6)
+    assert all("new file fruit" in str(messages) for messages in server.asked)
+    after = cassettes(recorded)
+    assert {name for name in after if after[name] != before[name]} == {
+        "cassettes/tiny/fruit/0.jsonl", "cassettes/tiny/fruit/1.jsonl",
+    }  # fmt: skip
+    assert all(after[name].startswith(before[name]) for name in before)
+    assert "\nRecorded 6 model calls in 4 trials.\n" in done.out
+    assert "are used by no trial any more: harness cassette prune\n" in done.out
+    # The new run is a replay of all of it.
+    assert set(calls_in(recorded / "reports/accepted").values()) == {(2, 0), (3, 0)}
+    assert len(trials_of(recorded / "reports/accepted")) == 8
+    assert harness("run", "tiny").code == 0
+
+
+def test_a_change_late_in_a_conversation_asks_only_for_what_follows(recorded, harness, server):
+    options = ("--set", "loop.confirm.prompt=Are you sure?", "--repeats", "1")
+    done = harness("accept", "tiny", *options, "--yes", "--json")
+    assert (done.code, len(server.asked)) == (0, 2)
+    assert done.json["recorded_trials"] == ["fruit/confirmed/0", "lines/confirmed/0"]
+    assert done.json["recorded_calls"] == 2
+    assert [group["cause"] for group in done.json["misses"]] == ["message 6 (user)"]
+    assert done.json["run"]["unscored"] == []
+
+
+def test_where_nothing_misses_nothing_is_recorded(recorded, harness, server):
+    runs, before = sorted(Path("reports").iterdir()), cassettes(recorded)
+    done = harness("accept", "tiny")
+    assert (done.code, done.out) == (0, "Nothing to record: 8 trials without a miss.\n")
+    assert (server.asked, cassettes(recorded), sorted(Path("reports").iterdir())) == (
+        [], before, runs,
+    )  # fmt: skip
+
+
+def test_without_somebody_to_ask_it_needs_yes(recorded, server):
+    change_fruit(recorded)
+    before = cassettes(recorded)
+    done = in_process("accept", "tiny", folder=recorded)
+    assert (done.code, done.out) == (2, "")
+    assert "4 trials would be recorded from live models; give --yes to do it" in done.err
+    assert (server.asked, cassettes(recorded)) == ([], before)
+
+
+def test_ci_accepts_only_where_that_is_allowed(recorded, harness, monkeypatch, server):
+    monkeypatch.setenv("CI", "true")
+    change_fruit(recorded)
+    done = harness("accept", "tiny", "--yes")
+    assert (done.code, server.asked) == (2, [])
+    assert "add --allow-live" in done.err
+    assert harness("accept", "tiny", "--yes", "--allow-live").code == 0
+
+
+def test_keys_are_looked_for_before_anything_is_asked(recorded, harness, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    change_fruit(recorded)
+    suite = recorded / "suites/tiny/suite.toml"
+    lines = suite.read_text(encoding="utf-8").splitlines()
+    write(suite, "\n".join(line for line in lines if "base_url" not in line))
+    done = harness("accept", "tiny", "--yes")
+    assert done.code == 2
+    assert "OPENAI_API_KEY is not set" in done.err
+
+
+def test_a_server_that_is_gone_is_named_and_leaves_the_misses(recorded, harness):
+    change_fruit(recorded)
+    done = harness("accept", "tiny", "--yes", "--task", "fruit", "--repeats", "1")
+    assert done.code == 3
+    assert "2 of 2 trials without a result (2 infrastructure_error), in fruit\n" in done.err
+    assert "cannot reach http://127.0.0.1:" in done.err
+
+
+def test_scenarios_have_nothing_to_record(recorded, harness):
+    write(
+        recorded / "suites/acted/a.yaml",
+        "- {id: A1, turns: [{text: done}], expect: {iterations: 1}}\n",
+    )
+    done = harness("accept", "acted", "--yes")
+    assert done.code == 2
+    assert "acted: scenarios ask no model, so there is nothing to record" in done.err
