@@ -99,7 +99,7 @@ class _Audit:
         for problem in problems(self._lines):
             yield self._finding(problem.kind, problem.text, [problem.number])
         for each in self._lines:
-            if each.line is not None:
+            if each.line is not None and each.problem is None:
                 text = mistake(each.line)
                 if text is not None:
                     yield self._finding("damaged", text, [each.number])

@@ -177,7 +177,7 @@ def _difference(a: _Part | None, b: _Part | None, variants: tuple[str, ...]) -> 
         return None
     before = [line for part in a.key for line in part]
     now = [line for part in b.key for line in part]
-    diff = tuple(difflib.unified_diff(before, now, n=2, lineterm=""))[2:]
+    diff = tuple(_unified(before, now))
     detail = f"{there.number}, {' and '.join(differing)}"
     return Difference("changed", "call", detail, variants, lines, diff)
 
@@ -186,7 +186,7 @@ def _verdicts(a: _Side, b: _Side) -> Iterator[Difference]:
     for variant in _in_both(a.view.trials, b.view.trials):
         before, now = _verdict_of(a.view, variant), _verdict_of(b.view, variant)
         if before != now:
-            diff = tuple(difflib.unified_diff(before, now, n=2, lineterm=""))[2:]
+            diff = tuple(_unified(before, now))
             yield Difference("changed", "verdict", "", (variant,), (None, None), diff)
 
 
@@ -198,3 +198,9 @@ def _verdict_of(view: CassetteView, variant: str) -> list[str]:
         if verdict.id in names
         for line in text_lines(verdict.verdict.model_dump(mode="json", exclude_defaults=True))
     ]
+
+
+def _unified(before: Sequence[str], now: Sequence[str]) -> Iterator[str]:
+    """A unified diff; the numbers of lines mean nothing here, so gaps are only marked."""
+    for line in list(difflib.unified_diff(before, now, n=2, lineterm=""))[2:]:
+        yield " …" if line.startswith("@@") else line

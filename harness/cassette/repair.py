@@ -150,14 +150,14 @@ class _Repairing:
             decode_line(raw)
         self._lines.append(raw + b"\n")
         self._numbers.append(each.number)
+        done = []
         if each.problem is not None:
             self._edited.add(each.number)
-            self._changes.append(Note(each.number, f"{line.kind}: edited, sealed again"))
-        for key, new in changed.items():
-            if key in ("id", "chain"):
-                self._changes.append(Note(each.number, f"{line.kind}: its {key} is now {new}"))
-        if each.problem is None and changed and not changed.keys() & {"id", "chain"}:
-            self._changes.append(Note(each.number, f"{line.kind}: names what it uses anew"))
+            done.append("edited, sealed again")
+        if changed:
+            done.append(f"computed anew: {', '.join(sorted(changed))}")
+        if done:
+            self._changes.append(Note(each.number, f"{line.kind}: {'; '.join(done)}"))
 
     def _renamed(self, line: Line) -> dict[str, Json]:
         """The fields of a line that are computed from what it and the lines before it say."""
@@ -250,11 +250,16 @@ class _Repairing:
                     " edit its first message too, or record from here on"
                 )
                 yield Note(numbers[name], text)
-        for variant, trial in view.trials.items():
-            touched = edited.intersection(trial.interactions)
-            if touched and trial.verdicts:
-                text = (
-                    f"variant {variant!r} got its verdict before this edit; if the conversation"
-                    " differs now, it has none: run it with --tools live"
-                )
-                yield Note(min(numbers[name] for name in touched), text)
+        judged = [
+            (variant, edited.intersection(trial.interactions))
+            for variant, trial in view.trials.items()
+            if trial.verdicts
+        ]
+        variants = [variant for variant, touched in judged if touched]
+        if variants:
+            text = (
+                f"the verdicts of {', '.join(variants)} were given before this edit: where the"
+                " conversation differs now, there is none until `--tools live` or a new recording"
+            )
+            first = min(numbers[name] for _, touched in judged for name in touched)
+            yield Note(first, text)

@@ -22,10 +22,11 @@ from harness.redaction import Redactor
 _NEXT_STEPS: dict[FindingKind, str] = {
     "damaged": "after an edit by hand `harness cassette fix FILE`; else take the file back from"
     " version control",
-    "orphaned": "`harness cassette prune` removes it",
+    "orphaned": "`harness cassette prune --suite SUITE` removes it",
     "unplayed": "`harness cassette prune` removes it",
     "stale": "record again: `harness run SUITE --record-mode new_episodes --allow-live` asks the"
-    " model only what is missing; `harness cassette prune` removes variants that are gone",
+    " model only what is missing; `harness cassette prune --suite SUITE` removes variants that are"
+    " gone",
     "duplicate": "`harness cassette prune` removes what is not used, `harness cassette fix` lines"
     " that stand twice",
     "leaking": "revoke the key; replace it in the file, then `harness cassette fix FILE`, or record"
