@@ -15,6 +15,8 @@ from harness.cassette.convert.vcr import exchange_from_vcr, vcr_interactions
 from harness.errors import BadInputError
 from harness.redaction import Redactor
 
+_MAX_DEPTH = 200
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ENDINGS = frozenset({".json", ".yaml", ".yml"})
 
 
@@ -61,6 +63,7 @@ def _parsed(path: Path) -> object:
     try:
         if text.lstrip()[0] == "{":
             return json.loads(text)
+        _check_depth(text)
         # vcrpy's own loader: it knows the tags that its writers have used, and runs none of them.
         return yamlserializer.deserialize(text)
     except json.JSONDecodeError as error:
@@ -69,6 +72,18 @@ def _parsed(path: Path) -> object:
         raise ValueError(f"not YAML that can be read: {_one_line(error)}") from error
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _check_depth(text: str) -> None:
+    """Refuse what is nested too deeply: the loader in C would take the whole process down."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _MAX_DEPTH:
+                raise ValueError("nested too deeply")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 def _one_line(error: yaml.YAMLError) -> str:

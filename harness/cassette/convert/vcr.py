@@ -141,7 +141,7 @@ def _bytes(value: Any) -> bytes:
         return _bytes(value.read())
     if isinstance(value, dict | list | int | float):
         return _json(value)
-    if hasattr(value, "__iter__"):
+    if isinstance(value, tuple) or hasattr(value, "__next__"):
         return b"".join(map(_bytes, value))
     raise ValueError(f"a body is a {type(value).__name__}, not text or bytes")
 
