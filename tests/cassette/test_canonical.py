@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, cast
 
 import pytest
@@ -8,13 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cassette.canonical import (
+    UNCOUNTED,
     CanonicalRequest,
     canonical_json,
     canonical_request,
     digest,
+    model_request,
     parse_json,
     writable,
 )
+from harness.providers.catalog import all_dialects
 from harness.schema.record import JsonObject
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -37,6 +41,19 @@ def test_the_canonical_form_does_not_depend_on_key_order_or_spelling(value: Any)
     assert canonical_json(shuffled(value)) == form
     assert canonical_json(parse_json(json.dumps(value, indent=2))) == form
     assert canonical_json(parse_json(form)) == form
+
+
+@given(VALUES | st.floats(1e-7, 1e-2) | st.floats(1e13, 1e19))
+def test_the_canonical_form_is_sorted_json(value: Any):
+    separators = (",", ":")
+    written = json.dumps(value, sort_keys=True, separators=separators, ensure_ascii=False)
+    assert canonical_json(value) == written.encode()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "\ud83d", {"\ud83d": 1}])
+def test_what_no_json_can_hold_has_no_canonical_form(value: Any):
+    with pytest.raises(ValueError, match=r"."):
+        canonical_json({"a": [value]})
 
 
 @pytest.mark.parametrize(("one", "other"), [(0, 0.0), (1, True), (0, False), ("1", 1), ("", None)])
@@ -137,3 +154,89 @@ def test_tool_arguments_that_no_json_holds_can_be_written():
     assert json.loads(canonical_json(writable(value))) == {"a?": ["nan", "x?", 1]}
     plain: Any = {"a": [1, "x"]}
     assert writable(plain) is plain
+
+
+PIECES = st.sampled_from(
+    [
+        *'[]{},:"0123456789eE.+-', " ", "\n", "\t", "\\", "\\u", "d83d", "de00", "null",
+        "true", "false", "NaN", "Infinity", '"a"', '"b":', "1e5", "1e999", "-0",
+        "0.5", "é", "\x00", "\ufeff",
+    ]
+)  # fmt: skip
+TEXTS = st.lists(PIECES, max_size=12).map("".join) | VALUES.map(json.dumps)
+
+
+def as_plain_json_reads_it(text: str) -> Any:
+    try:
+        return parse_json(text.encode())
+    except ValueError:
+        pass
+    try:
+        return writable(json.loads(text.encode(), parse_constant=refuse, parse_float=finite))
+    except ValueError:
+        return {"text": text} if text else None
+
+
+def refuse(constant: str) -> float:
+    raise ValueError(constant)
+
+
+def finite(text: str) -> float:
+    return float(text) if math.isfinite(float(text)) else refuse(text)
+
+
+@given(TEXTS)
+def test_any_body_has_the_identity_that_plain_json_gives_it(text: str):
+    request = canonical_request("GET", "http://a/x", text.encode())
+    body: Any = {"body": as_plain_json_reads_it(text)}
+    plain = CanonicalRequest.of("GET http://a/x", body, (), is_model_call=False)
+    assert request.digest == plain.digest
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[" * 300 + b"]" * 300, b"[" * 100_000, b"1" * 5000, b'"\xff"', '"a"'.encode("utf-16")],
+)
+def test_odd_bodies_have_an_identity(body: bytes):
+    request = canonical_request("POST", "http://a/v1/messages", body)
+    assert request == canonical_request("POST", "http://a/v1/messages", body)
+    assert not request.is_model_call
+
+
+@pytest.mark.parametrize("dialect", all_dialects(), ids=lambda dialect: dialect.name)
+def test_fields_that_do_not_change_the_answer_do_not_count(dialect: Any):
+    message: JsonObject = {"role": "user", "content": "hi"}
+    body: JsonObject = {
+        "model": "m", "messages": [message], "input": [message],
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+    }  # fmt: skip
+    plain = model_request(dialect, body)
+    assert UNCOUNTED[dialect.name]
+    for field in UNCOUNTED[dialect.name]:
+        assert model_request(dialect, {**body, field: "another"}) == plain
+    assert model_request(dialect, {**body, "another": 1}).digest != plain.digest
+
+
+def test_every_kind_of_identity_stays_what_it_was():
+    body = {"model": "m", "temperature": 0.6, "messages": [{"role": "user", "content": "é\u2028/"}]}
+    request = canonical_request("POST", "http://a/v1/chat/completions", json.dumps(body).encode())
+    assert request.digest == "5a07058c7574af316977dda9"
+    other = canonical_request("PUT", "http://a/x?b=1", b'{"b": [1e-7, 10.0], "a": null}')
+    assert other.digest == "154d706beb28a35c0f839bcb"
+
+
+def test_a_redaction_sees_the_whole_request_at_once():
+    seen: list[Any] = []
+
+    def redact(value: Any) -> Any:
+        seen.append(value)
+        return json.loads(json.dumps(value).replace("hi", "[x]")) if "hi" in str(value) else value
+
+    message: JsonObject = {"role": "user", "content": "hi"}
+    request = CanonicalRequest.of("e", {"a": 1}, [message], is_model_call=True)
+    clean = request.redacted(redact)
+    assert clean.messages == ({"role": "user", "content": "[x]"},)
+    assert clean.parameters_digest == request.parameters_digest
+    assert clean.digest != request.digest
+    assert clean.redacted(redact) is clean
+    assert len(seen) == 2

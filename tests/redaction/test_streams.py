@@ -89,7 +89,7 @@ def test_texts_that_come_in_turns_are_told_apart():
     first = pieces(f'{{"a": "{SECRET}"}}', 4)
     second = pieces("x" * len("".join(first)), 4)
     for make in (arguments_chunk, anthropic_event, openai_chunk):
-        events = [
+        events: Any = [
             make(text, number)
             for both in zip(first, second, strict=True)
             for number, text in enumerate(both)
