@@ -59,7 +59,7 @@ def store_response(
     if kind == "base64":
         content = base64.b64encode(redactor.data(plain)).decode()
     else:
-        content = redactor.json(content)
+        content = redactor.events(content) if kind == "events" else redactor.json(content)
     return StoredResponse.model_validate(
         {"status": status, "headers": clean, "type": kind, "body": content, "cut": cut}
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from harness.cassette.canonical import CanonicalRequest
+from harness.cassette.canonical import CanonicalRequest, model_request
 from harness.cassette.format import InteractionLine, StoredResponse
 from harness.cassette.http import use
 from harness.cassette.session import Session
@@ -67,10 +67,8 @@ class DirectProvider:
         return turn
 
     def _claimed(self, body: JsonObject) -> InteractionLine:
-        parameters, messages = self.dialect.split(body)
-        identity = CanonicalRequest.of(self.dialect.name, parameters, messages, is_model_call=True)
         try:
-            line = self.session.claim(identity)
+            line = self.session.claim(model_request(self.dialect, body))
         except HarnessError as error:
             # Whatever is wrong with the cassette: the session knows it and ends the trial with it.
             raise ReplayMissError(str(error)) from error
