@@ -6,11 +6,12 @@ import statistics
 import time
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import httpx2
 import openai
 
-from benchmarks.traffic import answer
+from benchmarks.corpus import VENDORS
 from harness.loop.engine import Loop
 from harness.protocols import OnDelta
 from harness.providers.openai_chat import OpenAIChat
@@ -29,18 +30,19 @@ LONGER = 5
 ROUNDS = 5
 
 
-def main() -> None:
+def main(iterations: int = ITERATIONS, rounds: int = ROUNDS) -> None:
     """Print what an iteration costs, in CPU time, and how that grows with the history."""
-    print(f"Engine: {TOOLS} tools, {ITERATIONS} iterations, 1 MB of results, CPU time")
-    runs = [_run(ITERATIONS) for _ in range(ROUNDS)]
+    megabytes = iterations * RESULT_CHARS / 1e6
+    print(f"Engine: {TOOLS} tools, {iterations} iterations, {megabytes:g} MB of results, CPU time")
+    runs = [_run(iterations) for _ in range(rounds)]
     engine_ms = statistics.median(statistics.mean(times) for times, _ in runs) * 1e3
     sdk_ms = _sdk_ms(runs[-1][1])
     print(f"  engine, an iteration       {engine_ms:>8.3f} ms")
     print(f"  openai SDK, last request   {sdk_ms:>8.3f} ms")
     print(f"  ratio                      {engine_ms / sdk_ms:>8.3f}")
-    growths = [_growth(_run(ITERATIONS * LONGER)[0]) for _ in range(ROUNDS)]
+    growths = [_growth(_run(iterations * LONGER)[0]) for _ in range(rounds)]
     print(
-        f"  {ITERATIONS * LONGER:,} iterations: an iteration of the last fifth beside one of the "
+        f"  {iterations * LONGER:,} iterations: an iteration of the last fifth beside one of the "
         f"first {statistics.median(growths):.2f}"
     )
 
@@ -98,7 +100,7 @@ def _growth(times: list[float]) -> float:
 
 
 def _sdk_ms(request: ModelRequest) -> float:
-    body, headers = answer(), {"content-type": "application/json"}
+    body, headers = VENDORS["openai"].answer_bytes(0), {"content-type": "application/json"}
     client = openai.OpenAI(
         api_key="bench",
         base_url="http://bench.invalid/v1",
@@ -108,7 +110,7 @@ def _sdk_ms(request: ModelRequest) -> float:
             )
         ),
     )
-    wire = OpenAIChat().to_request(request)
+    wire: dict[str, Any] = {**OpenAIChat().to_request(request)}
     client.chat.completions.with_raw_response.create(**wire)
     started = time.process_time()
     for _ in range(ROUNDS):
