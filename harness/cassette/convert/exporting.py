@@ -14,6 +14,7 @@ from harness.cassette.canonical import canonical_json
 from harness.cassette.convert.spelling import is_model_endpoint, plain_message, sent_request
 from harness.cassette.convert.vcr import interaction_to_vcr, vcr_cassette
 from harness.cassette.format import StoredResponse
+from harness.cassette.journal import replace_file
 from harness.cassette.view import CassetteView, InteractionView
 from harness.errors import BadInputError, InfrastructureError, ModelCallError
 from harness.protocols import Dialect
@@ -101,14 +102,11 @@ def write_export(text: str, path: Path) -> None:
     """
     if path.exists():
         raise BadInputError(f"{path}: is there already; remove it, or choose another name")
-    partial = path.with_name(path.name + ".partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8", newline="")
-        partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise InfrastructureError(f"{path}: cannot be written: {error.strerror}") from error
+    replace_file(path, [text.encode()])
 
 
 def _calls(view: CassetteView) -> list[_Call]:
