@@ -73,6 +73,8 @@ def make_baseline(run: RunRecord, trials: Sequence[TrialRecord]) -> Baseline:
         raise BadInputError(
             f"{where}: no result in {_list(broken)}; record or repair them and run again"
         )
+    if run.forked is not None:
+        raise BadInputError(f"{where}: it is a fork of {run.forked.trial_id!r}; run the suite")
     if run.faults is not None:
         raise BadInputError(f"{where}: it was run with --faults {run.faults}; run without it")
     counts = Counter(trial.trial_id for trial in trials)

@@ -21,6 +21,7 @@ FINE, DOES_NOT_HOLD, BAD_INPUT, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
 COMMANDS = {
     "run": "Run a suite's trials, from recordings or live.",
     "accept": "Record again just what a suite misses.",
+    "fork": "Go on with a recorded trial from some turn on.",
     "check": "Hold a suite or a run against its committed baseline.",
     "compare": "Compare variants of a run, or the same variants of two runs.",
     "report": "Render the HTML report of runs again.",

@@ -69,6 +69,11 @@ def _run(argument: str, chosen: Selection, baseline: Path | None) -> tuple[RunLo
         )
     log = find_run(argument)
     run = log.run()
+    if run.forked is not None:
+        raise BadInputError(
+            f"{log.folder}: is a fork of {run.forked.trial_id!r} in run {run.forked.run_id!r}; "
+            f"hold them against each other: harness compare {run.forked.run_id} {run.run_id}"
+        )
     if run.faults is not None:
         raise BadInputError(
             f"{log.folder}: was run with --faults {run.faults}, and is compared with no baseline; "

@@ -62,6 +62,10 @@ class Answering:
     """As in `--faults`."""
 
 
+REPLAY = Answering()
+"""At once, from the recordings, as they are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A suite, loaded and checked, with the trials that are to be run."""
@@ -70,7 +74,7 @@ class Planned:
     cells: tuple[Cell, ...]
     settings: TrialSettings
     selection: Selection
-    answering: Answering = Answering()
+    answering: Answering = REPLAY
 
     @property
     def specs(self) -> list[TrialSpec]:
@@ -83,7 +87,7 @@ class Planned:
         return [cell for cell in self.cells if cell.task.scenario is None]
 
 
-def plan_suite(argument: str, selection: Selection, answering: Answering = Answering()) -> Planned:
+def plan_suite(argument: str, selection: Selection, answering: Answering = REPLAY) -> Planned:
     """Load a suite, choose its trials, and check all that can be checked before running.
 
     Raises:
@@ -124,10 +128,9 @@ def plan_suite(argument: str, selection: Selection, answering: Answering = Answe
 
 
 def _check_scenario_options(suite: Suite, selection: Selection, answering: Answering) -> None:
-    plain = Answering()
     for name in ("record_mode", "front", "pace", "faults"):
         value = getattr(answering, name)
-        if value != getattr(plain, name):
+        if value != getattr(REPLAY, name):
             raise BadInputError(
                 f"--{name.replace('_', '-')} {value}: scenarios ask no model; "
                 f"leave it out for {suite.file}"

@@ -54,10 +54,11 @@ def environment() -> Mapping[str, str]:
     return os.environ
 
 
-class _Folder(click.Path):
+class Folder(click.Path):
     """A path that is not empty: an empty one would mean the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty one."""
         if value == "":
             self.fail("'' names no folder.", param, ctx)
         return super().convert(value, param, ctx)
@@ -105,7 +106,7 @@ def selection(function: Function) -> Function:
             ),
             click.option(
                 "--cassettes",
-                type=_Folder(path_type=Path),
+                type=Folder(path_type=Path),
                 default=Path("cassettes"),
                 show_default=True,
                 metavar="DIR",
@@ -119,7 +120,7 @@ def selection(function: Function) -> Function:
             ),
             click.option(
                 "--out",
-                type=_Folder(path_type=Path),
+                type=Folder(path_type=Path),
                 metavar="DIR",
                 help="The run's folder. [default: a new one under reports/]",
             ),

@@ -31,7 +31,7 @@ def unscored_lines(
         unscored: All of them.
         misses: The misses among them, grouped.
         trials: How many trials there were.
-        record: Command that records what is missing.
+        record: Command that records what is missing; may be empty.
         explain: Show every cause in full and name every trial, instead of what fits a screen.
     """
     counts = Counter(trial.termination_reason for trial in unscored)
@@ -48,7 +48,8 @@ def unscored_lines(
         lines.append(f"  {causes} of {numbers.plural(members, 'miss')}: see the report")
     known = {trial for group in misses for trial in group.trials}
     lines += _failures([one for one in unscored if one.trial_id not in known], explain=explain)
-    if any(one.termination_reason == TerminationReason.REPLAY_MISS for one in unscored):
+    missed = TerminationReason.REPLAY_MISS
+    if record and any(one.termination_reason == missed for one in unscored):
         lines.append(f"To record what is missing: {record}")
     return lines
 

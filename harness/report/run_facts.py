@@ -112,7 +112,10 @@ def _circumstances(run: RunRecord) -> tuple[Fact, ...]:
     options += [f"front {run.front}"] if run.front != "http" else []
     options += [f"pace {run.pace}"] if run.pace != "fast" else []
     options += [f"faults {run.faults}"] if run.faults is not None else []
+    fork = run.forked
+    origin = f"{fork.trial_id} of run {fork.run_id}, from turn {fork.turn} on" if fork else ""
     found = (
+        Fact("Forked", origin),
         Fact("Overrides", ", ".join(options) or "none"),
         Fact("Git revision", run.git_revision or "unknown"),
         Fact("Versions", ", ".join(f"{name} {version}" for name, version in run.versions.items())),

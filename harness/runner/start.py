@@ -16,7 +16,7 @@ from harness.runner.log import RunLog
 from harness.runner.plan import Cell
 from harness.runner.trial import TrialSettings
 from harness.schema.presets import PresetName
-from harness.schema.results import RunRecord
+from harness.schema.results import Fork, RunRecord
 from harness.schema.suite import Suite
 
 SHAPING = ("loop-harness", "anthropic", "openai", "vcrpy", "pydantic", "jsonschema")
@@ -33,6 +33,7 @@ def start_run(
     overrides: Sequence[str] = (),
     preset: PresetName | None = None,
     faults: str | None = None,
+    forked: Fork | None = None,
 ) -> RunLog:
     """Make the run's folder and write run.json.
 
@@ -45,6 +46,7 @@ def start_run(
         overrides: the `--set` options, as given.
         preset: the `--preset` option, if given.
         faults: the `--faults` option, as given.
+        forked: the trial that the run goes on with.
 
     Raises:
         BadInputError: the folder is there already.
@@ -67,6 +69,7 @@ def start_run(
         front=settings.front,
         pace=settings.pace,
         faults=faults,
+        forked=forked,
         tasks={cell.task.name: cell.task.digest for cell in cells},
         titles={
             task.name: task.scenario.title

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -109,7 +109,13 @@ def open_cassette(cell: Cell, settings: TrialSettings) -> Store:
     )
 
 
-def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> Trial:
+Around = Callable[[Session, Provider], tuple[Session, Provider]]
+"""Puts something before a trial's cassette and model."""
+
+
+def run_trial(
+    spec: TrialSpec, store: Store | None, settings: TrialSettings, around: Around | None = None
+) -> Trial:
     """Run one trial in one working folder against one cassette, and score it.
 
     A scenario needs neither: what its model and its tools do is written down.
@@ -120,9 +126,12 @@ def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> 
     assert spec.task.workdir is not None
     started = time.monotonic()
     redactor = Redactor(settings.secrets)
-    workspace = Workspace(spec.task.workdir)
     session = store.session(spec.variant.name)
     playback = settings.playback(spec)
+    provider = _provider(spec.model, settings, session, playback)
+    if around is not None:
+        session, provider = around(session, provider)
+    workspace = Workspace(spec.task.workdir)
     tools = RecordedTools(
         trial_tools(spec, workspace),
         session,
@@ -132,7 +141,7 @@ def run_trial(spec: TrialSpec, store: Store | None, settings: TrialSettings) -> 
     try:
         loop = trial_loop(
             spec,
-            provider=_provider(spec.model, settings, session, playback),
+            provider=provider,
             tools=tools,
             clock=lambda: session.elapsed_s,
         )

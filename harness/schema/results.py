@@ -108,6 +108,15 @@ class TrialRecord(Record):
     """Trajectory file, relative to the run folder."""
 
 
+class Fork(Record):
+    """Where a run branches off from another one."""
+
+    run_id: str
+    trial_id: str
+    turn: int
+    """The first that is not as it was, counted from 1."""
+
+
 class RunRecord(Record):
     """run.json: what was planned, from what, with what."""
 
@@ -130,6 +139,8 @@ class RunRecord(Record):
     pace: Pace = "fast"
     faults: str | None = None
     """The `--faults` option, if given: such a run is compared with no baseline."""
+    forked: Fork | None = None
+    """Of a run that goes on with a trial of another one."""
     tasks: dict[str, str]
     """Task name -> digest."""
     titles: dict[str, str] = Field(default_factory=dict)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 
 import click
 import pytest
 
-from harness.cli import COMMANDS
+from harness.cli import COMMANDS, group
 
 
 def commands() -> dict[str, click.Command]:
     """Every command, `baseline show` included, by what is typed."""
     found: dict[str, click.Command] = {}
     for name in COMMANDS:
-        command = importlib.import_module(f"harness.cli.{name}").command
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
         found[name] = command
         if isinstance(command, click.Group):
             found |= {f"{name} {inner}": one for inner, one in command.commands.items()}
