@@ -58,7 +58,7 @@ def vcr_data(view: CassetteView, *, base_url: str | None = None) -> dict[str, An
         if _asks_for_tools(message)
     }
     interactions = []
-    for call in sorted(calls, key=_is_alternative):
+    for call in _by_trial(view, calls):
         line = call.entry.line
         sent = sent_request(
             call.entry.endpoint,
@@ -119,12 +119,14 @@ def _calls(view: CassetteView) -> list[_Call]:
     return calls
 
 
-def _is_alternative(call: _Call) -> bool:
-    """Whether another variant kept another answer to the same request before.
+def _by_trial(view: CassetteView, calls: Iterable[_Call]) -> list[_Call]:
+    """One finished trial's calls, then what the next one used beside them, then the rest.
 
-    vcrpy hands answers to the same request out in turn: one trial's come first.
+    vcrpy hands answers to the same request out in turn: those of one trial stay together.
     """
-    return call.entry.line.id.count(".") > 1
+    by_id = {call.entry.line.id: call for call in calls}
+    used = [name for trial in view.trials.values() for name in trial.interactions]
+    return [by_id[name] for name in dict.fromkeys([*used, *by_id]) if name in by_id]
 
 
 def _said(endpoint: str, response: StoredResponse) -> list[JsonObject] | None:

@@ -164,7 +164,7 @@ def test_each_conversation_comes_out_to_its_end(recorded: tuple[Path, str, list[
     assert anthropic["meta"]["parameters"]["system"] == [{"type": "text", "text": "Be brief."}]
 
 
-def test_one_trials_answers_to_a_request_come_before_anothers(tmp_path: Path):
+def test_one_trials_answers_to_a_request_stay_together(tmp_path: Path):
     path = tmp_path / "0.jsonl"
     for variant in ("a", "b"):
         with open_store(path, "all") as store:
@@ -179,7 +179,7 @@ def test_one_trials_answers_to_a_request_come_before_anothers(tmp_path: Path):
     view = read(path)
     data = yaml.safe_load(to_vcr(view))
     answers = [json.loads(pair["response"]["body"]["string"]) for pair in data["interactions"]]
-    assert [answer["text"] for answer in answers] == ["b 0", "b 1", "a 0"]
+    assert [answer["text"] for answer in answers] == ["a 0", "b 0", "b 1"]
     assert to_messages(view) == ("", 0)  # these answers are no chat completions
 
 
