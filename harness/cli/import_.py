@@ -118,6 +118,9 @@ def _lines(chosen: Sequence[Target], match: Literal["request", "position"]) -> I
         for words in found.left_out:
             yield f"  left out: {words}"
     yield ""
-    yield f'Replay: with harness.cassette.use("{chosen[0].path}"): run your agent'
-    if match == "position":
-        yield "The n-th model call gets the n-th answer, whatever it asks."
+    yield (
+        "Each is replayed in order, the n-th model call gets the n-th answer:"
+        if match == "position"
+        else "Each request is answered as it was:"
+    )
+    yield f'  with harness.cassette.use("{chosen[0].path}"):'

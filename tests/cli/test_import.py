@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cassette.convert.samples import MESSAGES, PLAIN, atif, in_file
+from tests.cassette.convert.test_vcr import SHAPES, cassette
+from tests.cli.conftest import Harness
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_conversations_become_cassettes_and_come_out_again(harness: Harness):
+    in_file(Path("talk.json"), {"messages": PLAIN, "task": "greet"})
+    in_file(Path("run-1/agent/trajectory.json"), atif())
+    done = harness("import", "conversation", "talk.json", "run-1/agent/trajectory.json")
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        "cassettes/imported/greet/0.jsonl: 2 turns from talk.json (messages)",
+        "cassettes/imported/run-1/0.jsonl: 3 turns and 1 tool result from"
+        " run-1/agent/trajectory.json (ATIF)",
+        "",
+        "Each is replayed in order, the n-th model call gets the n-th answer:",
+        '  with harness.cassette.use("cassettes/imported/greet/0.jsonl"):',
+    ]
+    done = harness(
+        "cassette", "export", "cassettes/imported/greet/0.jsonl", "--format", "messages",
+        "-o", "out/greet.jsonl",
+    )  # fmt: skip
+    assert (done.code, done.out) == (0, "out/greet.jsonl: 1 conversation\n")
+    value = json.loads(Path("out/greet.jsonl").read_text())
+    assert value["messages"] == PLAIN
+    assert harness("cassette", "show", "cassettes/imported/run-1/0.jsonl").code == 0
+
+
+def test_vcrpys_cassettes_become_ours_and_come_out_again(harness: Harness):
+    in_file(Path("in/test_x/a.yaml"), yaml.safe_dump(cassette(SHAPES["gzip"])))
+    done = harness("import", "vcr", "in", "--out", "ours")
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        "ours/test_x/a/0.jsonl: 1 interaction from in/test_x/a.yaml (vcrpy cassette)",
+        "",
+        "Each request is answered as it was:",
+        '  with harness.cassette.use("ours/test_x/a/0.jsonl"):',
+    ]
+    made = "ours/test_x/a/0.jsonl"
+    done = harness("cassette", "export", made, "--format", "vcr", "-o", "a.yaml")
+    assert done.code == 0
+    assert "1 interaction" in done.out
+    [pair] = yaml.safe_load(Path("a.yaml").read_text())["interactions"]
+    assert pair["request"]["uri"] == "https://api.openai.com/v1/chat/completions"
+    assert json.loads(pair["request"]["body"]) == json.loads(SHAPES["texts"][0]["body"])
+    assert json.loads(pair["response"]["body"]["string"]) == json.loads(
+        SHAPES["texts"][1]["body"]["string"]
+    )
+
+
+def test_what_was_made_is_told_as_json(harness: Harness):
+    in_file(Path("talk.json"), {"messages": [*MESSAGES, {"role": "user", "content": "and?"}]})
+    done = harness("import", "conversation", "talk.json", "--out", "mine/x.jsonl", "--json")
+    assert json.loads(done.out) == {
+        "cassettes": [
+            {
+                "file": "mine/x.jsonl",
+                "from": "talk.json",
+                "format": "messages",
+                "interactions": 3,
+                "tool_results": 1,
+                "left_out": ["messages after the last answer: 1"],
+            }
+        ]
+    }
+    done = harness("cassette", "export", "mine/x.jsonl", "--format", "vcr", "-o", "v", "--json")
+    assert json.loads(done.out) == {"file": "v", "format": "vcr", "count": 3}
+
+
+def test_key_values_of_the_environment_are_removed(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MINE_API_KEY", "tell-nobody")
+    messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "tell-nobody"}]
+    in_file(Path("talk.json"), {"messages": messages})
+    assert harness("import", "conversation", "talk.json").code == 0
+    assert "tell-nobody" not in Path("cassettes/imported/talk/0.jsonl").read_text()
+
+
+@pytest.mark.parametrize("command", ["conversation", "vcr"])
+def test_a_file_that_cannot_be_read_stops_the_import_whole(command: str, harness: Harness):
+    good = {"messages": PLAIN} if command == "conversation" else cassette(SHAPES["texts"])
+    in_file(Path("good.json"), good)
+    in_file(Path("bad.json"), '{"x": 1}')
+    done = harness("import", command, "good.json", "bad.json")
+    assert done.code == 2
+    assert done.err.startswith("error: bad.json: ")
+    assert not Path("cassettes").exists()
+
+
+def test_what_is_there_stays_as_it_is(harness: Harness):
+    in_file(Path("talk.json"), {"messages": PLAIN})
+    assert harness("import", "conversation", "talk.json").code == 0
+    done = harness("import", "conversation", "talk.json")
+    assert (done.code, "talk/0.jsonl: is there already" in done.err) == (2, True)
+    made = "cassettes/imported/talk/0.jsonl"
+    done = harness("cassette", "export", made, "--format", "vcr", "-o", "talk.json")
+    assert (done.code, done.err.startswith("error: talk.json: is there already")) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("import", "conversation", "none.json"), "'none.json' does not exist"),
+        (("import", "conversation"), "Missing argument"),
+        (("import", "vcr", ".", "--out", "x.jsonl"), "no file in it ends with"),
+        (
+            ("import", "conversation", "a.json", "a.json", "--out", "x.jsonl"),
+            "x.jsonl: one file for 2 recordings",
+        ),
+        (("cassette", "export", "none", "--format", "vcr", "-o", "x"), "none: no such file"),
+        (("cassette", "export", "a.json", "--format", "har", "-o", "x"), "'har' is not one of"),
+        (
+            ("cassette", "export", "a.json", "--format", "messages", "-o", "x", "--base-url", "h"),
+            "--base-url 'h': only --format vcr",
+        ),
+        (
+            ("cassette", "export", "a.json", "--format", "vcr", "-o", "x"),
+            "a.json:1: not a cassette",
+        ),
+    ],
+)
+def test_wrong_use_is_an_error_in_one_line(
+    arguments: tuple[str, ...], problem: str, harness: Harness, tmp_path: Path
+):
+    if "." not in arguments:
+        in_file(tmp_path / "a.json", {"messages": PLAIN})
+    done = harness(*arguments)
+    assert done.code == 2
+    assert problem in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_cassette_without_conversations_has_none_to_export(harness: Harness):
+    asked: dict[str, object] = {"method": "GET", "uri": "http://a/", "body": None}
+    pair = (asked, {"status": {"code": 200}, "headers": {}, "body": {"string": "x"}})
+    in_file(Path("a.json"), cassette(pair))
+    assert harness("import", "vcr", "a.json").code == 0
+    made = "cassettes/imported/a/0.jsonl"
+    done = harness("cassette", "export", made, "--format", "messages", "-o", "x")
+    assert (done.code, "holds no conversation" in done.err) == (2, True)
+    assert not Path("x").exists()
