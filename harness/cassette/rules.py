@@ -15,7 +15,7 @@ from harness.schema.recording import BuiltInNormalisation, RecordingRules, Repla
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _ZONE = r"(?:\ ?(?:Z|UTC|GMT|BST|CES?T|[ECMP][DS]T|[IJ]ST|[+-]\d{2}:?\d{2})(?![A-Za-z0-9]))"
-_TIME = rf"\d{{1,2}}:\d{{2}}(?::\d{{2}}(?:[.,]\d+)?)?(?:\ ?[AaPp]\.?[Mm]\.?)?{_ZONE}?"
+_TIME = rf"\d{{1,2}}:\d{{2}}(?::\d{{2}}(?:[.,]\d+)?)?(?:\ ?[AaPp](?:\.[Mm]\.|[Mm]))?{_ZONE}?"
 
 _DATES = rf"""
     (?<!\d)\d{{4}}-(?:0\d|1[0-2])-[0-3]\d(?:[T\ ]{_TIME})?(?!\d)  # 2026-11-22 04:42:42Z
@@ -25,7 +25,8 @@ _DATES = rf"""
   | \b(?:{_DAY},?\ )?{_MONTH}\ \d{{1,2}}(?:st|nd|rd|th)?,?\ \d{{4}}  # November 22, 2026
         (?:,?\ (?:at\ )?{_TIME})?(?!\d)
   | \b{_MONTH}\ {{1,2}}\d{{1,2}}\ {_TIME}(?!\d)  # Nov 22 04:42
-  | (?<![\d/.])\d{{1,2}}([/.])\d{{1,2}}\1(?:19|20)\d{{2}}(?:,?\ {_TIME})?(?![\d/.])  # 22/11/2026
+  | (?<![\d/.])(?:\d{{1,2}}/\d{{1,2}}/|\d{{2}}\.\d{{2}}\.)(?:19|20)\d{{2}}  # 22/11/2026, 22.11.2026
+        (?:,?\ {_TIME})?(?!\d|[/.]\d)
   | (?<![\d/])\d{{4}}/(?:0\d|1[0-2])/[0-3]\d(?:\ {_TIME})?(?![\d/])  # 2026/11/22
   | (?<![\d:])\d{{1,2}}:\d{{2}}:\d{{2}}(?:[.,]\d+)?(?:\ ?[AaPp][Mm])?(?![\d:])  # 04:42:42
 """

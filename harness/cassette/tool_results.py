@@ -165,8 +165,9 @@ class RecordedTools:
     def _compare(
         self, invocation: ToolInvocation, recorded: ToolOutcome, live: ToolOutcome
     ) -> None:
-        if (recorded.content, recorded.status, recorded.asks) != (
-            live.content,
+        same_text = self._session.rules.text
+        if (same_text(recorded.content), recorded.status, recorded.asks) != (
+            same_text(live.content),
             live.status,
             live.asks,
         ):

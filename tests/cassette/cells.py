@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.cassette.canonical import CanonicalRequest
 from harness.cassette.format import StoredResponse
+from harness.cassette.rules import Rules
 from harness.cassette.session import Session
 from harness.cassette.store import Store
 from harness.cassette.tape import Origin
@@ -23,9 +24,10 @@ def open_store(
     *,
     origin: Origin = ORIGIN,
     secrets: dict[str, str] | None = None,
+    rules: Rules | None = None,
 ) -> Store:
     redactor = Redactor(secrets or {})
-    return Store.open(path, mode, origin=origin, redactor=redactor, record_hint=HINT)
+    return Store.open(path, mode, origin=origin, redactor=redactor, rules=rules, record_hint=HINT)
 
 
 def request(*texts: str, **parameters: object) -> CanonicalRequest:
