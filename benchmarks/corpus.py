@@ -50,8 +50,8 @@ def step(conversation: int, turn: int) -> Step:
         call_id=f"call_{conversation}_{turn}",
         tool=TOOL_NAMES[(conversation + turn) % len(TOOL_NAMES)],
         arguments={"file": f"shop_{conversation}/part_{turn}.py", "lines": 80 + turn},
-        says=_prose(f"says {conversation} {turn}", 570),
-        result=_prose(f"result {conversation} {turn}", 1060),
+        says=_prose(f"says {conversation} {turn}", 500),
+        result=_prose(f"result {conversation} {turn}", 1100),
     )
 
 
@@ -215,7 +215,7 @@ class Vendor:
 
     def answer_bytes(self, number: int) -> bytes:
         """As a server answers."""
-        return json.dumps(self.answer(number), separators=(",", ":")).encode()
+        return json.dumps(self.answer(number)).encode()
 
 
 VENDORS = {

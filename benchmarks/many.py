@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.corpus import TURNS, VENDORS
-from benchmarks.ours import DirectFront, record, session
-from harness.cassette.http import use
+from benchmarks.ours import DirectFront, record
+from harness.cassette.using import use
 
 DIFFERENT = 50
 """So many are recorded, one conversation each; the others are copies under names of their own."""
@@ -37,7 +37,7 @@ def main(folder: str, count: int) -> dict[str, Any]:
     opened, asked = [], []
     for path in paths:
         started = time.process_time()
-        with session(path, "none") as trial, use(trial):
+        with use(path):
             pass
         opened.append(time.process_time() - started)
     wrong = 0

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from benchmarks.corpus import (
     DESCRIPTIONS,
@@ -27,17 +27,17 @@ from benchmarks.corpus import (
 from benchmarks.sdk import HOST, asker
 from benchmarks.timing import Effort, Recorder, ThroughSdk, measure
 from harness.cassette.body import store_response
-from harness.cassette.canonical import CanonicalRequest, canonical_request
-from harness.cassette.http import use
+from harness.cassette.canonical import canonical_request
+from harness.cassette.direct import DirectProvider
 from harness.cassette.session import Session
 from harness.cassette.store import Store
 from harness.cassette.tape import Origin
-from harness.protocols import Dialect
+from harness.cassette.using import use
+from harness.protocols import Dialect, Provider
 from harness.providers.anthropic_messages import AnthropicMessages
 from harness.providers.openai_chat import OpenAIChat
 from harness.redaction import Redactor
-from harness.schema.messages import Message, ModelTurn, Text, ToolCall, ToolResult, ToolSpec
-from harness.schema.record import JsonObject
+from harness.schema.messages import Message, Text, ToolCall, ToolResult, ToolSpec
 from harness.schema.results import RecordMode
 from harness.values import ModelRequest
 
@@ -50,11 +50,12 @@ TOOLS = tuple(
 
 @contextmanager
 def session(path: Path, mode: RecordMode) -> Iterator[Session]:
-    """A trial of the only variant of a cassette."""
-    origin = Origin("bench", "bench", 0, "-")
+    """A trial, as the runner opens it: no HTTP client is changed."""
     redactor = Redactor({"BENCH_API_KEY": "a-key-that-no-call-holds"})
-    with Store.open(path, mode, origin=origin, redactor=redactor) as store:
-        trial = store.session("bench")
+    with Store.open(
+        path, mode, origin=Origin("bench", "bench", 0, "-"), redactor=redactor
+    ) as store:
+        trial = store.session("default")
         yield trial
         trial.finish()
 
@@ -82,7 +83,7 @@ class HttpFront(ThroughSdk):
 
     @contextmanager
     def opened(self, path: Path) -> Iterator[Callable[[Any], Any]]:
-        with session(path, "none") as trial, use(trial):
+        with use(path):
             yield self._ask
 
 
@@ -112,24 +113,18 @@ class DirectFront:
 
     @contextmanager
     def opened(self, path: Path) -> Iterator[Callable[[Any], Any]]:
-        dialect = self._dialect
         with session(path, "none") as trial:
-
-            def ask(request: ModelRequest) -> ModelTurn:
-                parameters, messages = dialect.split(dialect.to_request(request))
-                known = CanonicalRequest.of(dialect.name, parameters, messages, is_model_call=True)
-                line = trial.claim(known)
-                if line is None:
-                    raise AssertionError("not recorded")
-                return dialect.from_response(cast(JsonObject, line.response.body))
-
-            yield ask
+            yield DirectProvider(self._dialect, trial, _no_sdk).complete
 
     def is_answer(self, number: int, answer: Any) -> bool:
         one = step(*divmod(number, TURNS))
         text, call = answer.content
         called = (call.id, call.name, json.loads(call.arguments))
         return (text.text, called) == (one.says, (one.call_id, one.tool, one.arguments))
+
+
+def _no_sdk() -> Provider:
+    raise AssertionError("an answer that is a plain success needs no SDK")
 
 
 def _messages_of(conversation: int, turn: int) -> tuple[Message, ...]:
