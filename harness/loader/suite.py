@@ -57,6 +57,7 @@ def load_suite(
         system=file.system.strip(),
         tasks=tasks,
         variants=variants,
+        recording=file.recording,
     )
     _check_fit(suite, path)
     return suite

@@ -11,6 +11,7 @@ from harness.errors import BadInputError
 from harness.loader.reading import known
 from harness.loader.scenarios import is_scenarios
 from harness.loader.suite import applies, resolve_model
+from harness.schema.recording import RecordingRules
 from harness.schema.suite import ModelConfig, Suite, Task, Variant
 
 SUITES = Path("suites")
@@ -41,6 +42,7 @@ class Cell:
     task: Task
     repeat: int
     specs: tuple[TrialSpec, ...]
+    recording: RecordingRules
 
 
 def public_names(suite: Suite) -> set[str]:
@@ -112,7 +114,7 @@ def plan(
                 if applies(variant, task)
             )
             if specs:
-                cells.append(Cell(suite.name, task, repeat, specs))
+                cells.append(Cell(suite.name, task, repeat, specs, suite.recording))
     if not cells:
         raise BadInputError(
             f"{suite.file}: nothing to run: the chosen variants are limited to "

@@ -83,7 +83,8 @@ def start_run(
         versions={"python": platform.python_version()} | _versions(),
         host={"system": platform.system(), "cores": os.cpu_count() or 1},
     )
-    return RunLog.create(out or reports / run_id, Redactor(settings.secrets).record(run))
+    redactor = Redactor(settings.secrets, extra=suite.recording.redact)
+    return RunLog.create(out or reports / run_id, redactor.record(run))
 
 
 def _versions() -> dict[str, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.cassette.direct import DirectProvider
 from harness.cassette.http import use
 from harness.cassette.playback import FaultPlan, Playback
+from harness.cassette.rules import Rules
 from harness.cassette.session import Session
 from harness.cassette.store import Store
 from harness.cassette.tape import Origin
@@ -98,7 +99,8 @@ def open_cassette(cell: Cell, settings: TrialSettings) -> Store:
         settings.cassettes / cassette_file(cell),
         settings.record_mode,
         origin=Origin(cell.suite, cell.task.name, cell.repeat, cell.task.digest),
-        redactor=Redactor(settings.secrets),
+        redactor=Redactor(settings.secrets, extra=cell.recording.redact),
+        rules=Rules(cell.recording),
         record_hint=shlex.join(
             (
                 *("harness", "run", settings.suite_argument, "--task", cell.task.name),
@@ -125,8 +127,8 @@ def run_trial(
     assert store is not None
     assert spec.task.workdir is not None
     started = time.monotonic()
-    redactor = Redactor(settings.secrets)
     session = store.session(spec.variant.name)
+    redactor = session.redactor
     playback = settings.playback(spec)
     provider = _provider(spec.model, settings, session, playback)
     if around is not None:

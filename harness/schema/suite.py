@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.presets import PresetName
 from harness.schema.record import JsonObject, Record
+from harness.schema.recording import RecordingRules
 from harness.schema.scenario import Scenario
 from harness.schema.trajectory import UsageTotal
 
@@ -138,3 +139,4 @@ class Suite(Record):
     """System prompt of every trial."""
     tasks: tuple[Task, ...]
     variants: tuple[Variant, ...]
+    recording: RecordingRules = RecordingRules()

@@ -10,6 +10,7 @@ from harness.schema.loop_config import LoopConfig
 from harness.schema.names import Name as Name
 from harness.schema.presets import PresetName
 from harness.schema.record import JsonObject, Record
+from harness.schema.recording import RecordingRules
 from harness.schema.suite import ModelConfig
 
 
@@ -43,4 +44,5 @@ class SuiteFile(Record):
     """System prompt of every trial."""
     model: ModelConfig
     loop: LoopConfig = LoopConfig()
+    recording: RecordingRules = RecordingRules()
     variants: tuple[VariantFile, ...] = Field(min_length=1)
