@@ -173,9 +173,10 @@ def _ask(terminal: Terminal, before: RunSummary, missing: Planned) -> None:
 
 
 def _explained(planned: Planned, summary: RunSummary) -> list[str]:
+    settings = planned.settings
     return unscored_lines(
         summary.unscored,
         summary.misses,
         trials=summary.trials,
-        record=accept_command(planned.settings.suite_argument, planned.selection),
+        record=accept_command(settings.suite_argument, planned.selection, settings.secrets),
     )

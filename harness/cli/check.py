@@ -12,9 +12,10 @@ import click
 
 from harness.analysis.baseline import CheckResult, check
 from harness.analysis.misses import MissGroup, group_misses
+from harness.cassette.redact import secrets_in
 from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
 from harness.cli.execution import Selection, accept_command, execute, plan_suite, say_kept
-from harness.cli.options import make_command, selection
+from harness.cli.options import environment, make_command, selection
 from harness.cli.run_folder import REPORTS, find_run, is_run, write_report
 from harness.cli.terminal import Terminal
 from harness.cli.unscored import unscored_lines
@@ -54,7 +55,7 @@ def command(
     data = {"holds": result.holds, "run": str(log.folder)} | result.model_dump(mode="json")
     data["misses"] = [group.model_dump(mode="json") for group in misses]
     again = replace(chosen, overrides=run.overrides, preset=run.preset)
-    record = accept_command(run.suite_folder, again)
+    record = accept_command(run.suite_folder, again, secrets_in(environment()))
     terminal.result(data, _lines(result, misses, record=record, explain=explain))
     if result.differing or result.missing:
         return DOES_NOT_HOLD

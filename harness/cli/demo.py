@@ -40,7 +40,8 @@ def command(terminal: Terminal) -> int:
     lines = [*summary_lines(summary), "", *(one.headline for one in found), ""]
     terminal.result(data, [*lines, f"Report: {report}"])
     if summary.unscored:
-        record = accept_command(planned.settings.suite_argument, planned.selection)
+        settings = planned.settings
+        record = accept_command(settings.suite_argument, planned.selection, settings.secrets)
         explained = unscored_lines(
             summary.unscored, summary.misses, trials=summary.trials, record=record
         )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.backends.local import LocalBackend
+from harness.cassette.journal import Journal
 from harness.cassette.playback import FaultPlan
 from harness.cassette.redact import secrets_in
 from harness.cli.options import environment
@@ -17,6 +20,7 @@ from harness.errors import BadInputError
 from harness.loader.scenarios import kept_settings, refuse_repeats
 from harness.loader.suite import load_suite
 from harness.providers.catalog import VENDORS
+from harness.redaction import Redactor
 from harness.runner.cell import CellJob, run_cell
 from harness.runner.log import RunLog
 from harness.runner.plan import Cell, TrialSpec, plan, public_names, suite_folder
@@ -168,14 +172,17 @@ def _record_options(selection: Selection) -> tuple[str, ...]:
     return tuple(options)
 
 
-def accept_command(suite: str, selection: Selection) -> str:
-    """The command that records just what a selection of a suite misses."""
+def accept_command(suite: str, selection: Selection, secrets: Mapping[str, str]) -> str:
+    """The command that records just what a selection of a suite misses, without secrets."""
     tasks = [part for glob in selection.tasks for part in ("--task", glob)]
-    return shlex.join(("harness", "accept", suite, *tasks, *_record_options(selection)))
+    command = shlex.join(("harness", "accept", suite, *tasks, *_record_options(selection)))
+    return Redactor(secrets).text(command)
 
 
 def check_cassettes(planned: Planned) -> None:
-    """Open every cassette that is there, as the run will: nothing is paid for and then lost.
+    """Open every cassette that is there, as the run will, and check each of its lines.
+
+    Nothing is paid for and then lost, and no run breaks off where a line is reached.
 
     Raises:
         CassetteError: one cannot be used, or somebody else is recording it.
@@ -184,6 +191,14 @@ def check_cassettes(planned: Planned) -> None:
         path = planned.settings.cassettes / cassette_file(cell)
         if path.exists() or path.with_name(f"{path.name}.partial").exists():
             open_cassette(cell, planned.settings).close(finished=False)
+        if path.exists():
+            _check_lines(path)
+
+
+def _check_lines(path: Path) -> None:
+    with closing(Journal.open_for_reading(path)) as journal:
+        for _ in journal.scan():
+            pass
 
 
 def check_keys(planned: Planned) -> None:

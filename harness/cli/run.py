@@ -129,6 +129,8 @@ def _print(terminal: Terminal, planned: list[Planned], summaries: list[RunSummar
                 summary.unscored,
                 summary.misses,
                 trials=summary.trials,
-                record=accept_command(one.settings.suite_argument, one.selection),
+                record=accept_command(
+                    one.settings.suite_argument, one.selection, one.settings.secrets
+                ),
             )
             terminal.error("\n".join(explained))
