@@ -313,6 +313,10 @@ def _canonical_message(message: JsonObject) -> JsonObject:
 def _canonical_block(block: Json) -> Json:
     if not isinstance(block, dict) or block.get("type") != "tool_result":
         return block
-    defaults: JsonObject = {"content": [], "is_error": False}
-    canonical = block | {"content": blocks(block.get("content"))}
-    return {k: v for k, v in canonical.items() if v is not None and v != defaults.get(k)}
+    canonical = dict(block)
+    content = canonical["content"] = blocks(block.get("content"))
+    if content is None or content == []:
+        del canonical["content"]
+    if canonical.get("is_error") in (False,):
+        del canonical["is_error"]
+    return canonical

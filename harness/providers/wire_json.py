@@ -94,7 +94,9 @@ def messages_of(body: JsonObject, key: str = "messages") -> list[JsonObject] | N
 
 def without_nulls(holder: JsonObject) -> JsonObject:
     """A copy without explicit nulls and cache marks, at this level only."""
-    return {k: v for k, v in holder.items() if v is not None and k != "cache_control"}
+    if None in holder.values() or "cache_control" in holder:
+        return {k: v for k, v in holder.items() if v is not None and k != "cache_control"}
+    return dict(holder)
 
 
 def blocks(content: Json) -> Json:
