@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from harness.cassette.canonical import CanonicalRequest, canonical_json
+from harness.cassette.convert.streaming import streamed
 from harness.cassette.explain import Miss, first_difference
 from harness.cassette.format import InteractionLine, ToolLine
 from harness.cassette.nearest import compared
@@ -35,17 +36,31 @@ class InOrder:
         self._tape = tape
         self._interactions = list(tape.index.interactions)
         self._calls = 0
+        self._other_form: str | None = None
+        """In what form the next answer can be given, where another one is asked for."""
         self._tools: defaultdict[tuple[str | None, int], list[str]] | None = None
 
     def interaction(self, request: CanonicalRequest) -> InteractionLine | None:
-        """The next recorded answer; None after the last."""
+        """The next recorded answer, as a stream if one is asked for; None where there is none."""
         if self._calls == len(self._interactions):
             return None
         line = self._tape.interaction(self._interactions[self._calls])
-        self._calls += 1
         if line.id.partition(".")[0] != request.digest:
-            self._add(*first_difference(request, compared(self._tape.tree, line, request)))
-        return line
+            recorded = compared(self._tape.tree, line, request)
+            if recorded.endpoint != request.endpoint:
+                self._other_form = f"{recorded.endpoint}, not {request.endpoint}"
+                return None
+            self._calls += 1
+            self._add(*first_difference(request, recorded))
+        else:
+            self._calls += 1
+        if not request.parameters.get("stream"):
+            return line
+        response = streamed(request.endpoint, line.response)
+        if response is None:
+            self._other_form = f"{request.endpoint} without streaming"
+            return None
+        return line.model_copy(update={"response": response})
 
     def tool(self, key: ToolKey) -> ToolLine | None:
         """The next recorded result of the tool call at a place of a turn."""
@@ -79,6 +94,12 @@ class InOrder:
     def miss(self, where: str) -> Miss:
         """Why there is no answer, in words."""
         count = len(self._interactions)
+        if self._other_form is not None:
+            return Miss(
+                "another form of answer",
+                f"{where} gives its recorded answers in order, in the form in which they were"
+                f" recorded: {self._other_form}. Let the agent ask in that form.",
+            )
         return Miss(
             "after the last recorded call",
             f"{where} gives its {count} recorded model call{'s' * (count != 1)} in order, and this"

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.cassette.convert.times import in_utc
-from harness.cassette.convert.transcript import Answer, Transcript
+from harness.cassette.convert.transcript import Answer, Transcript, text_of
 from harness.schema.record import Json, JsonObject
 
 NEWEST = "ATIF-v1.8"
@@ -96,16 +96,19 @@ def read_atif(data: JsonObject) -> tuple[Transcript, JsonObject, list[str]]:
         raise ValueError(f"{where}: {first['msg']}") from error
     messages: list[JsonObject] = []
     answers: dict[int, Answer] = {}
+    screens: dict[int, str] = {}
     for step in trajectory.steps:
         if _is_answer(step):
             answers[len(messages)] = _answer(step, trajectory.agent)
+            if step.tool_calls and (screen := _screen(step)) is not None:
+                screens[len(messages)] = screen
         messages.extend(_messages(step))
     tools: list[Json] = [*(trajectory.agent.tool_definitions or ())]
     agent = trajectory.agent
     meta: JsonObject = {"agent": f"{agent.name} {agent.version}", "schema_version": version}
     if trajectory.session_id is not None:
         meta["session_id"] = trajectory.session_id
-    return Transcript(messages, answers, tools or None), meta, list(_left_out(trajectory))
+    return Transcript(messages, answers, tools or None, screens), meta, list(_left_out(trajectory))
 
 
 def _is_answer(step: _Step) -> bool:
@@ -145,8 +148,8 @@ def _messages(step: _Step) -> Iterator[JsonObject]:
     if step.tool_calls:
         message["tool_calls"] = [_call(call) for call in step.tool_calls]
     yield message
-    results = step.observation.results if step.observation else []
     calls = step.tool_calls or []
+    results = _results(step)
     for result in results:
         named = result.source_call_id
         if named is None and len(calls) == len(results) == 1:
@@ -155,8 +158,19 @@ def _messages(step: _Step) -> Iterator[JsonObject]:
         if named is not None:
             yield {"role": "tool", "tool_call_id": named, "content": content}
         elif result.content is not None:
-            # One screen for all calls, as Terminus has it: the next turn begins with it.
             yield {"role": "user", "content": content}
+
+
+def _results(step: _Step) -> list[_Result]:
+    return step.observation.results if step.observation else []
+
+
+def _screen(step: _Step) -> str | None:
+    """What all calls of a step gave together, as Terminus has it: no result names its call."""
+    results = _results(step)
+    if not results or any(result.source_call_id for result in results):
+        return None
+    return "\n".join(text_of(_content(result.content)) for result in results)
 
 
 def _call(call: _ToolCall) -> JsonObject:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from harness.cassette.canonical import canonical_request, writable
@@ -38,6 +38,8 @@ class Transcript:
     """Which of the messages a model gave as the answer to all those before."""
     tools: Json = None
     """The tools that were offered, in OpenAI's chat format."""
+    screens: Mapping[int, str] = field(default_factory=dict)
+    """What the calls of an answer gave together, where each has no result of its own."""
 
     @property
     def unanswered(self) -> int:
@@ -95,8 +97,7 @@ def _exchange(transcript: Transcript, place: int, redactor: Redactor) -> Exchang
         request["tools"] = transcript.tools
     body = json.dumps(writable(request), ensure_ascii=False).encode()
     identity = canonical_request("POST", OpenAIChat.endpoint, body).redacted(redactor.json)
-    response = redactor.json(writable(_completion(transcript.messages[place], answer)))
-    after = transcript.messages[place + 1 :]
+    response = redactor.json(writable(_completion(transcript.messages[place], answer, place)))
     return Exchange(
         identity,
         StoredResponse(
@@ -104,11 +105,11 @@ def _exchange(transcript: Transcript, place: int, redactor: Redactor) -> Exchang
         ),
         latency_s=answer.latency_s,
         recorded_at=answer.recorded_at,
-        observations=tuple(_observations(transcript.messages[place], after, redactor)),
+        observations=tuple(_observations(transcript, place, redactor)),
     )
 
 
-def _completion(message: JsonObject, answer: Answer) -> JsonObject:
+def _completion(message: JsonObject, answer: Answer, number: int) -> JsonObject:
     """The answer as OpenAI's endpoint gives it."""
     calls = bool(message.get("tool_calls"))
     choice: JsonObject = {
@@ -117,38 +118,47 @@ def _completion(message: JsonObject, answer: Answer) -> JsonObject:
         "finish_reason": "tool_calls" if calls else "stop",
     }
     completion: JsonObject = {
-        "id": "chatcmpl-imported",
+        "id": f"chatcmpl-{number}",
         "object": "chat.completion",
         "created": int(answer.recorded_at.timestamp()) if answer.recorded_at else 0,
-        "model": answer.model or "unknown",
         "choices": [choice],
     }
-    return completion if answer.usage is None else completion | {"usage": answer.usage}
+    known: JsonObject = {"model": answer.model, "usage": answer.usage}
+    return completion | {key: value for key, value in known.items() if value is not None}
 
 
-def _observations(
-    message: JsonObject, after: Sequence[JsonObject], redactor: Redactor
-) -> list[Observation]:
-    """What the calls of an answer gave, by the tool messages that follow it."""
-    given: dict[Json, str] = {}
-    for reply in after:
-        if reply.get("role") == "assistant":
-            break
-        if reply.get("role") == "tool":
-            given.setdefault(str(reply.get("tool_call_id")), _text(reply.get("content")))
-    found = []
-    calls = message.get("tool_calls")
-    for position, call in enumerate(calls if isinstance(calls, list) else ()):
-        if not isinstance(call, dict) or str(call.get("id")) not in given:
+def _observations(transcript: Transcript, place: int, redactor: Redactor) -> Iterator[Observation]:
+    """What the calls of an answer gave."""
+    calls = transcript.messages[place].get("tool_calls")
+    wanted = calls if isinstance(calls, list) else []
+    given = _given(transcript, place, wanted)
+    for position, call in enumerate(wanted):
+        if not isinstance(call, dict) or position not in given:
             continue
         function = call["function"]
         arguments = _arguments(function)
         if isinstance(function, dict) and arguments is not None:
-            content = redactor.text(given[str(call.get("id"))])
             clean = redactor.json(arguments)
             if isinstance(clean, dict):
-                found.append(Observation(position, str(function["name"]), clean, content))
-    return found
+                content = redactor.text(given[position])
+                yield Observation(position, str(function["name"]), clean, content)
+
+
+def _given(transcript: Transcript, place: int, calls: Sequence[Json]) -> dict[int, str]:
+    """The results by the place of their call: the tool messages that follow, or one screen."""
+    if place in transcript.screens:
+        # It was read when the last call had run.
+        return dict.fromkeys(range(len(calls) - 1), "") | {
+            len(calls) - 1: transcript.screens[place]
+        }
+    by_id: dict[Json, str] = {}
+    for reply in transcript.messages[place + 1 :]:
+        if reply.get("role") == "assistant":
+            break
+        if reply.get("role") == "tool":
+            by_id.setdefault(str(reply.get("tool_call_id")), text_of(reply.get("content")))
+    ids = [str(call.get("id")) if isinstance(call, dict) else "" for call in calls]
+    return {position: by_id[name] for position, name in enumerate(ids) if name in by_id}
 
 
 def _arguments(function: Json) -> JsonObject | None:
@@ -162,7 +172,7 @@ def _arguments(function: Json) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
-def _text(content: Json) -> str:
+def text_of(content: Json) -> str:
     """A tool message's content as text."""
     if isinstance(content, str):
         return content

@@ -22,7 +22,9 @@ from harness.redaction import Redactor
 VARIANT = "imported"
 """The variant that imported interactions belong to."""
 
-_UNSAFE = re.compile(r"[^\w.-]+", re.ASCII)
+_UNSAFE = re.compile(r"[^\w.-]+")
+_MOST_CHARS = 60
+"""Of a part of a path: names of files are limited in bytes, and a letter may be four."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def targets(found: Iterable[Found], out: Path) -> list[Target]:
 
 def safe_name(name: str) -> str:
     """A name out of a file as a path that stays where it is put."""
-    parts = (_UNSAFE.sub("-", part).strip(".-") for part in PurePosixPath(name).parts)
+    parts = (_UNSAFE.sub("-", part)[:_MOST_CHARS].strip(".-") for part in PurePosixPath(name).parts)
     return "/".join(filter(None, parts)) or VARIANT
 
 

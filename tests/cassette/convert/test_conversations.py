@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anthropic
 import openai
 import pytest
+import requests
 
 import harness.cassette
 from harness.cassette.convert.conversations import KNOWN, read_conversations
@@ -169,12 +171,13 @@ def test_steps_for_which_no_model_was_called_are_no_turns(tmp_path: Path):
     )
 
 
-def test_one_screen_for_several_calls_begins_the_next_turn(tmp_path: Path):
+def test_one_screen_for_several_calls_is_the_last_ones_and_begins_the_next_turn(tmp_path: Path):
     trajectory = atif()
     step = trajectory["steps"][2]
     step["tool_calls"] = [step["tool_calls"][0], step["tool_calls"][0] | {"tool_call_id": "b"}]
     step["observation"] = {"results": [{"content": "$ ls"}]}
-    second = only(in_file(tmp_path / "t.json", trajectory)).exchanges[1]
+    first, second, _ = only(in_file(tmp_path / "t.json", trajectory)).exchanges
+    assert [given.content for given in first.observations] == ["", "$ ls"]
     assert second.request.messages[-1] == {
         "role": "user",
         "content": [{"type": "text", "text": "$ ls"}],
@@ -196,6 +199,75 @@ def test_a_call_log_keeps_the_vendors_own_format(tmp_path: Path):
     [exchange] = found.exchanges
     assert exchange.request.endpoint == "anthropic-messages"
     assert exchange.response.body == answer
+
+
+THINKING = {"type": "thinking", "thinking": "hm", "signature": "sig"}
+USE = {"type": "tool_use", "id": "tool_1", "name": "count", "input": {"file": "a ✓"}}
+
+
+def test_a_client_that_streams_gets_a_stream(tmp_path: Path):
+    [cassette] = imported(in_file(tmp_path / "t.json", atif()), tmp_path / "out")
+    asked: Any = MESSAGES[:2]
+    with openai.OpenAI(api_key="unused", base_url="http://127.0.0.1:9/v1") as client:
+        with (
+            harness.cassette.use(cassette) as session,
+            client.chat.completions.stream(model=MODEL, messages=asked) as stream,
+        ):
+            first = stream.get_final_completion()
+        with harness.cassette.use(cassette):
+            whole = client.chat.completions.create(model=MODEL, messages=asked)
+    [call] = first.choices[0].message.tool_calls or []
+    assert call.to_dict()["id"] == "call_1"
+    assert json.loads(call.function.arguments) == {"file": "notes.txt"}
+    assert first.choices[0].finish_reason == "tool_calls"
+    assert first.usage == whole.usage
+    assert session.served == 1
+
+
+def test_a_client_of_anthropics_that_streams_gets_a_stream(tmp_path: Path):
+    body = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+    answer = {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": MODEL,
+        "content": [THINKING, {"type": "text", "text": "ho ✓"}, USE],
+        "stop_reason": "tool_use", "stop_sequence": None,
+        "usage": {"input_tokens": 7, "output_tokens": 3},
+    }  # fmt: skip
+    line = {"request": {"body": body}, "response": {"status_code": 200, "body": answer}}
+    [cassette] = imported(in_file(tmp_path / "calls.jsonl", json.dumps(line)), tmp_path / "out")
+    asked: Any = body
+    with (
+        anthropic.Anthropic(api_key="unused", base_url="http://127.0.0.1:9") as client,
+        harness.cassette.use(cassette),
+        client.messages.stream(**asked) as stream,
+    ):
+        assert "".join(stream.text_stream) == "ho ✓"
+        final = stream.get_final_message().to_dict()
+    assert final | {"stop_details": None} == answer | {"stop_details": None}
+
+
+@pytest.mark.parametrize("path", ["messages", "responses"])
+def test_a_client_of_another_format_gets_no_answer_but_a_miss(path: str, tmp_path: Path):
+    [cassette] = imported(in_file(tmp_path / "a.json", {"messages": PLAIN}), tmp_path / "out")
+    body = {"model": MODEL, "max_tokens": 9, "messages": PLAIN[:1], "input": "x"}
+    with (
+        pytest.raises(ReplayMissError, match="recorded: openai-chat, not"),
+        harness.cassette.use(cassette) as session,
+    ):
+        requests.post(f"http://127.0.0.1:9/v1/{path}", json=body, timeout=9)
+    assert session.served == 0
+
+
+def test_a_stream_is_no_answer_where_nobody_knows_how_it_would_look(tmp_path: Path):
+    body = {"model": MODEL, "input": "hi"}
+    answer = {"object": "response", "output": []}
+    line = {"request": {"body": body}, "response": {"status_code": 200, "body": answer}}
+    [cassette] = imported(in_file(tmp_path / "calls.jsonl", json.dumps(line)), tmp_path / "out")
+    streaming = {**body, "stream": True}
+    with (
+        pytest.raises(ReplayMissError, match="recorded: openai-responses without streaming"),
+        harness.cassette.use(cassette),
+    ):
+        requests.post("http://127.0.0.1:9/v1/responses", json=streaming, timeout=9)
 
 
 def test_failed_calls_that_were_tried_again_are_left_out_and_told(tmp_path: Path):
