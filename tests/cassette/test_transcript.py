@@ -15,7 +15,7 @@ from harness.schema.record import JsonObject
 from tests.cassette.cells import open_store, request
 from tests.cassette.recordings import call, record
 
-ARGUMENTS = {"path": "a.txt", "text": "one\ntwo"}
+ARGUMENTS: JsonObject = {"path": "a.txt", "text": "one\ntwo"}
 SHOWN = "path: a.txt\ntext:\n  one\n  two"
 PICTURE = "iVBORw0KGgo" * 40
 
@@ -193,7 +193,7 @@ def test_a_streamed_answer_is_shown_as_its_text():
 
     end: JsonObject = {"data": {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}}
     events = [event({"content": "Hel"}), event({"content": "lo"}), end, {"text": "[DONE]"}]
-    streamed = StoredResponse(status=200, type="events", body=events)  # type: ignore[arg-type]
+    streamed = StoredResponse(status=200, type="events", body=events)
     assert answer(answered_turn("openai-chat", streamed), streamed) == [Passage("Answer", "Hello")]
 
 

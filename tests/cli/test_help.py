@@ -19,7 +19,11 @@ def commands() -> dict[str, click.Command]:
         assert command is not None
         found[name] = command
         if isinstance(command, click.Group):
-            found |= {f"{name} {inner}": one for inner, one in command.commands.items()}
+            context = click.Context(command)
+            for inner in command.list_commands(context):
+                one = command.get_command(context, inner)
+                assert one is not None
+                found[f"{name} {inner}"] = one
     return found
 
 

@@ -1,4 +1,4 @@
-"""Commands that only read: report, show, compare, cassette, doctor."""
+"""Commands that only read: report, show, compare, doctor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.tiny import FRUIT, LINES, make_suite, model_server
+from tests.cli.tiny import FRUIT
 
 
 def words(text: str) -> list[list[str]]:
@@ -107,49 +107,6 @@ def test_compare_needs_two_variants_or_two_runs(recorded, harness):
     done = harness("compare", "one")
     assert done.code == 2
     assert "the run has only the variant 'plain'; name a second run" in done.err
-
-
-def test_cassette_ls_lists_and_sums(recorded, harness):
-    done = harness("cassette", "ls")
-    assert done.code == 0
-    assert "cassettes/tiny/fruit/0.jsonl" in done.out
-    listed = harness("cassette", "ls", "cassettes/tiny/lines", "--json").json["cassettes"]
-    assert [(one["task"], one["repeat"]) for one in listed] == [("lines", 0), ("lines", 1)]
-    assert listed[0]["variants"] == ["confirmed", "plain"]
-    assert (listed[0]["interactions"], listed[0]["tools"]) == (3, 1)
-    assert listed[0]["models"] == ["small-1"]
-
-
-def test_cassette_show_prints_the_tree_with_its_variants(recorded, harness):
-    done = harness("cassette", "show", "cassettes/tiny/lines/0.jsonl")
-    assert done.code == 0
-    shared, _, only = done.out.partition("[confirmed]")
-    assert shared.count("[plain, confirmed]") == 2
-    assert f"user:      {LINES}" in shared
-    assert 'answer:    calls read_file({"path": "data.txt"})' in shared
-    assert 'ran:       read_file({"path": "data.txt"}): ok\n[plain, confirmed]\n' in shared
-    assert "\ntool:      one\n           two\n" in shared
-    assert "answer:    I see three lines." in shared
-    assert "answer:    COMPLETED: checked" in only
-    assert "verdict (plain): reward 0" in only
-    tree = harness("cassette", "show", "cassettes/tiny/lines/0.jsonl", "--json").json["tree"]
-    assert [len(entry["children"]) for entry in tree] == [1, 1, 0]
-
-
-def test_where_variants_part_each_branch_is_indented(tmp_path, monkeypatch, harness):
-    monkeypatch.chdir(tmp_path)
-    with model_server() as server:
-        suite = make_suite(tmp_path / "suites/tiny", server.port) / "suite.toml"
-        third = (
-            '\n[[variants]]\nname = "asked"\nloop.confirm = {enabled = true, prompt = "Sure?"}\n'
-        )
-        suite.write_text(suite.read_text(encoding="utf-8") + third, encoding="utf-8")
-        options = ("--task", "lines", "--repeats", "1", "--record-mode", "all")
-        assert harness("run", "tiny", *options).code == 0
-    done = harness("cassette", "show", "cassettes/tiny/lines/0.jsonl")
-    assert done.out.count("\n[plain, confirmed, asked]\n") == 2
-    assert "\n  [confirmed]\n  user:      Is the task complete" in done.out
-    assert "\n  [asked]\n  user:      Sure?\n  answer:    COMPLETED: checked\n" in done.out
 
 
 def test_doctor_names_versions_sandboxes_and_keys_but_no_value(harness, monkeypatch):

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = tuple(
     ROOT / "docs" / f"{name}.md"
-    for name in ("loop", "agents", "providers", "scenarios", "migration")
+    for name in ("loop", "agents", "providers", "scenarios", "migration", "cassettes")
 )
 
 _NAMES_FILE = re.compile(r"`([\w./-]+\.\w+)`\S*:$")

@@ -65,6 +65,7 @@ def test_a_file_that_a_page_shows_can_be_loaded(block: Block, tmp_path: Path) ->
     elif kind == "suite.toml":
         model = {"provider": "scripted", "name": "m"}
         whole = {"name": "s", "version": 1, "system": "", "model": model}
+        whole["variants"] = [{"name": "v"}]
         validated(SuiteFile, whole | tomllib.loads(block.text), where=str(block))
     elif kind == "tools":
         defined_tool(path, Workspace(tmp_path), best)
@@ -80,7 +81,11 @@ def test_a_file_that_a_page_shows_can_be_loaded(block: Block, tmp_path: Path) ->
 
 
 def test_a_key_that_does_not_exist_would_be_noticed(tmp_path: Path) -> None:
-    (block,) = [block for block in files("toml") if block.file == "suite.toml"]
+    block, *_ = (
+        block
+        for block in files("toml")
+        if block.file == "suite.toml" and "max_iterations" in block.text
+    )
     model = {"provider": "scripted", "name": "m"}
     whole = {"name": "s", "version": 1, "system": "", "model": model}
     wrong = tomllib.loads(block.text.replace("max_iterations", "max_iteration"))
