@@ -87,10 +87,12 @@ class _Plan:
     def _place_interactions(self) -> None:
         twins = {name: self._twin(line) for name, line in self._new.interactions.items()}
         self.kept.update(twin for twin in twins.values() if twin is not None)
+        taken = set(self.kept)
         for name, line in self._new.interactions.items():
             final = twins[name]
             if final is None:
-                final = free_name(line.key, self.kept | self.fresh.keys())
+                final = free_name(line.key, taken)
+                taken.add(final)
                 self.fresh[final] = line.model_copy(update={"id": final})
             self._names[name] = final
 

@@ -95,6 +95,12 @@ class Index:
             self.alternatives.setdefault(name.rpartition(".")[0], []).append(name)
         return True
 
+    def has(self, line: Line) -> bool:
+        """Whether a line of this id is there."""
+        if isinstance(line, HeaderLine | TrialLine):
+            return False
+        return line.id in self._kinds()[line.kind.encode()]
+
     def answers(self, key: str) -> list[str]:
         """The ids of all answers to `REQUEST.ORDINAL`."""
         first = [key] if key in self.interactions else []

@@ -26,16 +26,16 @@ def keeping(status: int, *, keep_errors: bool) -> Literal["never", "held", "kept
 
 
 @dataclass(frozen=True, slots=True)
-class HeldError:
-    """The last error that a request got; kept where it never gets anything else."""
+class LiveAnswer:
+    """An answer that came from the live model, and its request, without secrets."""
 
     request: CanonicalRequest
     response: StoredResponse
     latency_s: float
     first_byte_s: float | None
 
-    def repeated(self) -> StoredResponse:
-        """The error as it answers every such request: nobody waits, since nothing will change."""
+    def for_good(self) -> StoredResponse:
+        """An error as it answers every such request: nobody waits, since nothing will change."""
         headers = {n: v for n, v in self.response.headers.items() if n not in _WAITS}
         headers["x-should-retry"] = "false"
         return self.response.model_copy(update={"headers": headers})

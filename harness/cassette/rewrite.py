@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from harness.cassette.canonical import EMPTY_CHAIN, chain_after
@@ -17,9 +16,7 @@ from harness.cassette.format import (
     VerdictLine,
     encode_line,
 )
-from harness.cassette.index import Index
-from harness.cassette.journal import Journal, replace_file
-from harness.cassette.tree import Tree
+from harness.cassette.journal import Journal
 from harness.schema.record import JsonObject
 
 Named: TypeAlias = InteractionLine | ToolLine | VerdictLine
@@ -139,33 +136,3 @@ class Writer:
             if chain in self._ends:
                 parent, add = chain, messages[count:]
         return line.model_copy(update={"parent": parent, "add": add})
-
-
-def rewrite(path: Path, keep: Callable[[Named | TrialLine], bool]) -> None:
-    """Write a cassette anew with some of its lines only, in one step.
-
-    Kept lines keep their bytes and their order. Parameters stay where an interaction needs them;
-    an interaction whose parent goes is written with the messages that it had from it.
-
-    Args:
-        path: The file.
-        keep: Says of each interaction, tool call, verdict and trial whether it stays.
-
-    Raises:
-        CassetteError: it cannot be trusted, or somebody is recording it.
-        InfrastructureError: it could not be written; the file is as before.
-    """
-    journal = Journal.open_for_writing(path)
-    try:
-        Tree(journal, Index.load(journal))
-        source = Recording.of(journal)
-        writer = Writer()
-        for line, raw in source.lines:
-            if isinstance(line, HeaderLine | TrialLine):
-                if isinstance(line, HeaderLine) or keep(line):
-                    writer.raw(raw)
-            elif not isinstance(line, ParametersLine) and keep(line):
-                writer.line(source, line, raw)
-        replace_file(path, writer.lines)
-    finally:
-        journal.close()

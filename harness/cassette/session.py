@@ -9,9 +9,10 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 
 from harness.cassette.canonical import CanonicalRequest, canonical_json
+from harness.cassette.each_once import redacting
 from harness.cassette.explain import Miss, explain
 from harness.cassette.format import InteractionLine, StoredResponse, StoredResult, TrialLine
-from harness.cassette.keeping import HeldError, keeping
+from harness.cassette.keeping import LiveAnswer, keeping
 from harness.cassette.nearest import find_nearest
 from harness.cassette.position import InOrder, RequestDifference
 from harness.cassette.rules import Rules
@@ -65,11 +66,12 @@ class Session:
         self._where = where
         self._record_hint = record_hint
         self._literal = self.redactor.without_rules()
+        self._redacted = redacting(self.redactor.json)
         self._cursors: Counter[str] = Counter()
         self._interactions: list[str] = []
         self._tools: list[str] = []
         self._verdicts: list[str] = []
-        self._held: dict[str, HeldError] = {}
+        self._held: dict[str, LiveAnswer] = {}
         self._repeating: dict[str, InteractionLine] = {}
         self._in_order = InOrder(tape) if tape.by_position else None
         trial = tape.trial(variant)
@@ -87,10 +89,16 @@ class Session:
             ReplayMissError: nothing is recorded, and nothing may be; `misses` holds it as well.
             CassetteError: the cassette cannot be trusted.
         """
-        with self._tape.lock:
+        with self._whole():
             self._refuse_after_miss()
+            return self._claim(request)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Alone with the cassette; whatever breaks it ends the trial."""
+        with self._tape.lock:
             try:
-                return self._claim(request)
+                yield
             except ReplayMissError:
                 raise
             except HarnessError as error:
@@ -100,27 +108,31 @@ class Session:
     def _claim(self, request: CanonicalRequest) -> InteractionLine | None:
         # As it is first: a value that only now is known as a key may have been recorded plainly.
         # Redaction rules last: they are dear.
-        request = self.rules.request(request)
         if self._in_order is not None and request.is_model_call:
             return self._claim_next(self._in_order, request)
-        answer = self._serve(request)
+        asked = self.rules.request(request)
+        answer = self._serve(asked)
         if answer is not None:
             return answer
-        known = request.redacted(self._literal.json)
-        if known is not request:
+        known = self.rules.request(request.redacted(self._literal.json))
+        if known.digest != asked.digest:
             answer = self._serve(known)
         if answer is not None:
             return answer
-        clean = known.redacted(self.redactor.json)
-        if clean is not known:
+        clean = self._clean(request)
+        if clean.digest not in (asked.digest, known.digest):
             answer = self._serve(clean)
         if answer is None and not self.recording:
             raise self.miss(self._explain(clean))
         self.unanswered = answer is None
         return answer
 
+    def _clean(self, request: CanonicalRequest) -> CanonicalRequest:
+        """The request as it is kept; secrets go first, since the rules may cut into one."""
+        return self.rules.request(self._redacted(request))
+
     def _claim_next(self, in_order: InOrder, request: CanonicalRequest) -> InteractionLine:
-        clean = request.redacted(self.redactor.json)
+        clean = self._clean(request)
         line = in_order.interaction(clean)
         if line is None:
             raise self.miss(in_order.miss(self._where))
@@ -161,7 +173,6 @@ class Session:
         *,
         latency_s: float,
         first_byte_s: float | None = None,
-        recorded_at: datetime | None = None,
     ) -> None:
         """Record a live answer; it is on disk when this returns.
 
@@ -173,43 +184,35 @@ class Session:
             response: The answer, without secrets.
             latency_s: From the request to the end of the answer.
             first_byte_s: From the request to the first byte of the answer.
-            recorded_at: When, if not now.
 
         Raises:
             InfrastructureError: it could not be written.
         """
         kept = keeping(response.status, keep_errors=self.rules.rules.keep_errors)
-        if kept == "never":
+        if kept == "never" and request.is_model_call:
             return
-        with self._tape.lock:
-            clean = self.rules.request(request).redacted(self.redactor.json)
-            held = HeldError(clean, response, latency_s, first_byte_s)
+        with self._whole():
+            clean = self._clean(request)
+            answer = LiveAnswer(clean, response, latency_s, first_byte_s)
             if kept == "held":
-                self._held[clean.digest] = held
+                self._held[clean.digest] = answer
                 return
             self._held.pop(clean.digest, None)
-            self._append(held, recorded_at=recorded_at)
+            self._append(answer)
 
-    def _append(
-        self, answer: HeldError, *, repeats: bool = False, recorded_at: datetime | None = None
-    ) -> None:
+    def _append(self, answer: LiveAnswer, *, repeats: bool = False) -> None:
         request = answer.request
         latency_s = round(answer.latency_s, 4)
         first_byte_s = None if answer.first_byte_s is None else round(answer.first_byte_s, 4)
-        try:
-            name = self._tape.add_interaction(
-                request,
-                self._cursors[request.digest],
-                answer.repeated() if repeats else answer.response,
-                variant=self.variant,
-                latency_s=latency_s,
-                first_byte_s=first_byte_s,
-                recorded_at=recorded_at,
-                repeats=repeats,
-            )
-        except HarnessError as error:
-            self.fail(error)
-            raise
+        name = self._tape.add_interaction(
+            request,
+            self._cursors[request.digest],
+            answer.for_good() if repeats else answer.response,
+            variant=self.variant,
+            latency_s=latency_s,
+            first_byte_s=first_byte_s,
+            repeats=repeats,
+        )
         self._advance(request, name, latency_s, repeats=repeats)
         self.recorded += 1
 
@@ -228,8 +231,12 @@ class Session:
             _IN_TOOL.reset(token)
 
     def tool_result(self, key: ToolKey) -> StoredResult | None:
-        """The recorded result of a tool call."""
-        with self._tape.lock:
+        """The recorded result of a tool call; None where there is none.
+
+        Raises:
+            CassetteError: the cassette cannot be trusted.
+        """
+        with self._whole():
             in_order = self._in_order
             line = self._tape.tool(key.id) if in_order is None else in_order.tool(key)
             if line is None:
@@ -239,14 +246,14 @@ class Session:
 
     def record_tool(self, key: ToolKey, result: StoredResult, sandbox: str | None) -> None:
         """Record a tool call's result, already redacted; it is on disk when this returns."""
-        with self._tape.lock:
+        with self._whole():
             self._tools.append(
                 self._tape.add_tool(key, result, sandbox=sandbox, variant=self.variant)
             )
 
     def verdict(self, transcript_digest: str, tests_digest: str) -> Verdict | None:
         """The recorded word of the verifier on this transcript; None where there is none."""
-        with self._tape.lock:
+        with self._whole():
             line = self._tape.verdict(verdict_id(transcript_digest, tests_digest))
             if line is None:
                 return None
@@ -258,7 +265,7 @@ class Session:
     ) -> Verdict:
         """Record the verifier's word; gives it back as recorded, without secrets."""
         clean = Verdict.model_validate(self.redactor.json(verdict.model_dump(mode="json")))
-        with self._tape.lock:
+        with self._whole():
             self._verdicts.append(
                 self._tape.add_verdict(transcript_digest, tests_digest, clean, variant=self.variant)
             )
@@ -290,9 +297,9 @@ class Session:
         if self.misses or not complete:
             self._tape.incomplete = True
             return
-        with self._tape.lock:
-            for held in self._held.values():
-                self._append(held, repeats=True)
+        with self._whole():
+            for answer in self._held.values():
+                self._append(answer, repeats=True)
             self._held.clear()
             if not (self._interactions or self._tools or self._verdicts):
                 return

@@ -111,24 +111,6 @@ class Store:
         rules = rules or Rules()
         return cls(path, tape, old=old, recording=recording, rules=rules, record_hint=record_hint)
 
-    @classmethod
-    def create(
-        cls, path: Path, *, origin: Origin, redactor: Redactor, rules: Rules | None = None
-    ) -> Store:
-        """Begin a cassette that is not recorded but made, by appending to its sessions.
-
-        Raises:
-            CassetteError: there is one.
-        """
-        if path.exists():
-            raise CassetteError(f"{path}: exists already; remove it or choose another name")
-        partial = path.with_name(path.name + ".partial")
-        partial.unlink(missing_ok=True)
-        journal = Journal.open_for_writing(partial, may_start_over=True)
-        tape = Tape(journal, origin, redactor)
-        rules = rules or Rules()
-        return cls(path, tape, old=None, recording=True, rules=rules, record_hint="")
-
     def session(self, variant: str) -> Session:
         """Begin a trial of a variant."""
         where = f"{self.path}"

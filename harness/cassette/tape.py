@@ -8,7 +8,6 @@ import threading
 from collections.abc import Container
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
 
 from harness.cassette.body import response_facts
 from harness.cassette.canonical import DIGEST_CHARS, CanonicalRequest, digest
@@ -25,6 +24,7 @@ from harness.cassette.format import (
 )
 from harness.cassette.index import Index
 from harness.cassette.journal import Journal, Place
+from harness.cassette.same import same_trial
 from harness.cassette.tree import Tree, read_interaction
 from harness.errors import CassetteError
 from harness.redaction import Redactor
@@ -42,10 +42,6 @@ class Origin:
     task: str
     repeat: int
     task_digest: str
-    match: Literal["request", "position"] = "request"
-    """How a new cassette is replayed."""
-    source: str | None = None
-    """What a new cassette is made from."""
 
     def header(self, redactor: Redactor) -> HeaderLine:
         """The first line of a new cassette."""
@@ -61,8 +57,6 @@ class Origin:
             repeat=self.repeat,
             task_digest=self.task_digest,
             versions=versions,
-            match=self.match,
-            source=None if self.source is None else redactor.text(self.source),
         )
 
 
@@ -275,7 +269,7 @@ class Tape:
     def add_trial(self, trial: TrialLine) -> None:
         """Append the end of a trial, unless the same is there."""
         before = self.trial(trial.variant)
-        if before is None or before.model_copy(update={"finished_at": trial.finished_at}) != trial:
+        if before is None or not same_trial(before, trial):
             self.add(trial)
 
     def add(self, *lines: Line) -> None:
@@ -286,6 +280,8 @@ class Tape:
         """
         with self.lock:
             journal = self._open()
+            for line in filter(self.index.has, lines):
+                raise CassetteError(f"{journal.path}: this {line.kind} is recorded already: {line}")
             if journal.is_empty:
                 lines = (self.origin.header(self.redactor), *lines)
             places = journal.append(*lines)
