@@ -21,6 +21,7 @@ from harness.cassette.format import (
 from harness.cassette.identity import mistake
 from harness.cassette.lines import FileLine, problems, read_lines
 from harness.cassette.played import played
+from harness.cassette.same import same_answer
 from harness.redaction import Redactor
 from harness.schema.record import Record
 
@@ -178,16 +179,27 @@ def _listed(names: Mapping[str, int]) -> str:
 def _same_answers(
     lines: Sequence[FileLine], unplayed: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """Unplayed lines in which another answer stands once more, and the others."""
-    known: dict[tuple[str, str], int] = {}
-    same = []
+    """Unplayed lines with an answer that stands elsewhere too, and the others."""
+    answers: dict[str, list[tuple[int, InteractionLine]]] = {}
+    endpoints: dict[str, str] = {}
     for each in lines:
         if isinstance(each.line, InteractionLine):
-            request = ".".join(each.line.id.split(".")[:2])
-            key = (request, each.line.response.model_dump_json())
-            if known.setdefault(key, each.number) != each.number and each.number in unplayed:
-                same.append(each.number)
-    return same, [number for number in unplayed if number not in same]
+            answers.setdefault(each.line.key, []).append((each.number, each.line))
+        elif isinstance(each.line, ParametersLine):
+            endpoints[each.line.id] = each.line.endpoint
+    waiting = set(unplayed)
+    same = [
+        number
+        for alike in answers.values()
+        for number, line in alike
+        if number in waiting
+        and any(
+            same_answer(endpoints[line.parameters], other, line)
+            for at, other in alike
+            if at not in waiting or at < number
+        )
+    ]
+    return sorted(same), [number for number in unplayed if number not in set(same)]
 
 
 def _secrets_of(each: FileLine, redactor: Redactor) -> Iterator[str]:

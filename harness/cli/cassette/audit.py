@@ -13,7 +13,7 @@ from harness.cassette.audit import KINDS, Finding, FindingKind, audit, audit_par
 from harness.cassette.redact import secrets_in
 from harness.cli import DOES_NOT_HOLD, FINE
 from harness.cli.cassette.ls import FOLDER, cassettes_in
-from harness.cli.cassette.suites import cells_of, suite_option
+from harness.cli.cassette.suites import said_by, suite_option
 from harness.cli.options import environment, make_command
 from harness.cli.terminal import Terminal, table
 from harness.errors import CassetteError
@@ -52,13 +52,13 @@ def command(terminal: Terminal, paths: tuple[Path, ...], suites: tuple[str, ...]
 
     Exit code 1 if anything is found.
     """  # noqa: D301 - click's mark for lines that stay as they are
-    cells = cells_of(suites)
-    redactor = Redactor(secrets_in(environment()))
+    said = said_by(suites)
+    redactor = Redactor(secrets_in(environment(), said.names), extra=said.secrets)
     files = [file for path in paths or (FOLDER,) for file in cassettes_in(path)]
     findings: list[Finding] = []
     for file in files:
         try:
-            findings += audit(file, redactor, cells)
+            findings += audit(file, redactor, said.cells)
         except CassetteError as error:
             findings.append(Finding(kind="damaged", file=str(file), text=str(error)))
     findings += [audit_partial(partial) for partial in _partials(paths or (FOLDER,))]

@@ -13,7 +13,7 @@ from harness.cassette.prune import Pruning, plan_pruning
 from harness.cli import FINE
 from harness.cli.cassette.audit import ranges
 from harness.cli.cassette.ls import FOLDER, cassettes_in
-from harness.cli.cassette.suites import cells_of, suite_option
+from harness.cli.cassette.suites import said_by, suite_option
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal
 from harness.errors import BadInputError
@@ -33,7 +33,7 @@ def command(
     known of tasks and variants that are gone, and only lines are removed. Unfinished recordings
     stay; so does what was recorded for another version of a task.
     """
-    cells = cells_of(suites)
+    cells = said_by(suites).cells
     prunings = [found for file in cassettes_in(path) if (found := plan_pruning(file, cells))]
     if prunings and not dry_run and not yes:
         _ask(terminal, prunings)

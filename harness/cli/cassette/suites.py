@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import click
 
 from harness.cassette.audit import Cells, Expected
 from harness.loader.suite import load_suite
-from harness.runner.plan import plan, suite_folder
+from harness.runner.plan import plan, public_names, suite_folder
 
 suite_option = click.option(
     "--suite",
@@ -19,18 +20,34 @@ suite_option = click.option(
 )
 
 
-def cells_of(suites: Sequence[str]) -> Cells | None:
-    """The cassettes that suites have; None where no suite is named.
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the named suites say."""
+
+    cells: Cells | None
+    """The cassettes that they have; None where no suite is named."""
+    names: frozenset[str]
+    """What tasks, variants and tools are called: no secrets, whatever else has that value."""
+    secrets: tuple[str, ...]
+    """Patterns of their own secrets."""
+
+
+def said_by(arguments: Sequence[str]) -> Said:
+    """Load the named suites.
 
     Raises:
-        BadInputError: a suite cannot be loaded.
+        BadInputError: one cannot be loaded.
     """
-    if not suites:
-        return None
-    return {
+    suites = [load_suite(suite_folder(argument)) for argument in arguments]
+    cells = {
         (cell.suite, cell.task.name, cell.repeat): Expected(
             cell.task.digest, frozenset(spec.variant.name for spec in cell.specs)
         )
-        for name in suites
-        for cell in plan(load_suite(suite_folder(name)))
+        for suite in suites
+        for cell in plan(suite)
     }
+    return Said(
+        cells if suites else None,
+        frozenset(name for suite in suites for name in public_names(suite)),
+        tuple(pattern for suite in suites for pattern in suite.recording.redact),
+    )
