@@ -71,6 +71,22 @@ def unpacker(encoding: str) -> zlib._Decompress | None:
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32) if packed else None
 
 
+def is_packed(body: bytes, encoding: str) -> bool:
+    """Whether a body still has the encoding that its header names."""
+    unpack = unpacker(encoding)
+    if unpack is None:
+        try:
+            body.decode()
+        except UnicodeDecodeError:
+            return True
+        return False
+    try:
+        unpack.decompress(body, 1)
+    except zlib.error:
+        return False
+    return bool(body)
+
+
 def _unpacked(body: bytes, encoding: str) -> bytes | None:
     """The plain body; None where it is packed in a way that cannot be undone here."""
     if encoding in ("", "identity"):

@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar, get_args
 from harness.cassette.http import use as use_session
 from harness.cassette.playback import FaultPlan, Playback
 from harness.cassette.redact import secrets_in
+from harness.cassette.rules import Rules
 from harness.cassette.session import Session
 from harness.cassette.store import Store
 from harness.cassette.tape import Origin
@@ -152,7 +153,8 @@ def _in_use(settings: _Settings) -> Iterator[Session]:
         path,
         settings.record_mode,
         origin=Origin(suite, task, 0, ""),
-        redactor=Redactor(secrets),
+        redactor=Redactor(secrets, extra=settings.rules.redact),
+        rules=Rules(settings.rules),
         record_hint=f'harness.cassette.use({str(path)!r}, record_mode="new_episodes")',
     )
     finished = False
@@ -167,7 +169,7 @@ def _in_use(settings: _Settings) -> Iterator[Session]:
             # It may be how the code is meant to end. Only a good recording is not replaced by half.
             finished = settings.record_mode != "all" or not path.exists()
             raise
-        session.finish(complete=not session.unanswered)
+        session.finish()
         finished = True
     finally:
         store.close(finished=finished)
@@ -180,7 +182,7 @@ def _note(error: BaseException, session: Session) -> None:
     for miss in session.misses[:1]:
         error.add_note(miss.text)
     try:
-        session.finish(complete=not session.unanswered)
+        session.finish()
     except HarnessError as problem:
         error.add_note(str(problem))
 

@@ -101,6 +101,7 @@ def ollama_body(text: str) -> bytes:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 256
     state: Upstream
 
 

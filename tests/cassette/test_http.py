@@ -102,9 +102,7 @@ def test_streams_record_and_replay(tmp_path: Path, compress: bool):
     record(path, run)
     with open_store(path) as store, use(store.session("baseline")):
         assert ask(NOWHERE) == answers == ["a", "b\u2028", "c\nd", "", "☃ [DONE]"]
-    text = path.read_text()
-    assert '"type":"events"' in text
-    assert '"usage":{"input_tokens":7,"output_tokens":5}' in text
+    assert '"type":"events"' in path.read_text()
 
 
 @both

@@ -29,9 +29,6 @@ _ERROR_TYPES: Final = {
     504: ("timeout_error", "DEADLINE_EXCEEDED"),
     529: ("overloaded_error", "UNAVAILABLE"),
 }
-# Of the key, the address or the model's name, not of the agent: recorded, they would be served even
-# after they were put right, since key and host are no part of a request's identity.
-_SETUP_ERRORS = frozenset({401, 403, 404, 405, 407})
 _JSON = {"content-type": "application/json"}
 
 
@@ -44,9 +41,7 @@ class Live:
     started: float
 
     def record(self, response: StoredResponse, first_byte_s: float | None = None) -> None:
-        """Record the answer, unless it only says that the model was set up wrongly."""
-        if self.request.is_model_call and response.status in _SETUP_ERRORS:
-            return
+        """Record the answer."""
         latency_s = time.monotonic() - self.started
         self.use.session.append(
             self.request, response, latency_s=latency_s, first_byte_s=first_byte_s

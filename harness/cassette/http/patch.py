@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from vcr.cassette import CassetteContextDecorator  # type: ignore[import-untyped]
 
+from harness.cassette.http.connections import connection_patches
 from harness.cassette.http.routing import CURRENT, LOCK, OPEN, Use
 from harness.cassette.http.stubs import Router, aiohttp_patches
 from harness.cassette.http.transports import transport_patches
@@ -53,7 +54,11 @@ def _enter(entry: Use) -> None:
             patch = Router.use(
                 path="harness",
                 skip_patchers=("httpx", "httpx2", "aiohttp"),
-                custom_patches=(*transport_patches(), *aiohttp_patches()),
+                custom_patches=(
+                    *transport_patches(),
+                    *aiohttp_patches(),
+                    *connection_patches(),
+                ),
             )
             patch.__enter__()
             _patch.append(patch)

@@ -16,7 +16,7 @@ from typing import Any
 from vcr.cassette import Cassette  # type: ignore[import-untyped]
 from vcr.request import Request  # type: ignore[import-untyped]
 
-from harness.cassette.body import response_bytes, store_response
+from harness.cassette.body import is_packed, response_bytes, store_response
 from harness.cassette.http.answer import Answer, Live, answer_to
 from harness.cassette.http.streams import left_s
 from harness.errors import BadInputError
@@ -61,10 +61,10 @@ class Router(Cassette):  # type: ignore[misc]  # vcrpy is untyped
         if not isinstance(live, Live):
             return
         headers = {name.lower(): ", ".join(values) for name, values in response["headers"].items()}
-        if _IN_AIOHTTP.get() is not None:
-            # aiohttp has unpacked the body, and left the header.
-            headers.pop("content-encoding", None)
         status, body = response["status"]["code"], response["body"].get("string", b"")
+        if not is_packed(body, headers.get("content-encoding", "")):
+            # aiohttp and urllib3 unpack a body before it is seen here, and leave the header.
+            headers.pop("content-encoding", None)
         live.record(store_response(status, headers, body, live.use.session.redactor))
 
 
