@@ -204,13 +204,17 @@ UNCOUNTED: dict[str, frozenset[str]] = {
 what for, how it is billed, cached and kept. They are no part of a request's identity, nor kept."""
 
 
-def model_request(dialect: Dialect, body: JsonObject) -> CanonicalRequest:
+def model_request(
+    dialect: Dialect,
+    body: JsonObject,
+    make: Callable[..., CanonicalRequest] = CanonicalRequest.of,
+) -> CanonicalRequest:
     """The identity of a model call, from the body that is sent."""
     parameters, messages = dialect.split(body)
     uncounted = UNCOUNTED.get(dialect.name)
     if uncounted is not None and not uncounted.isdisjoint(parameters):
         parameters = {key: item for key, item in parameters.items() if key not in uncounted}
-    return CanonicalRequest.of(dialect.name, parameters, messages, is_model_call=True)
+    return make(dialect.name, parameters, messages, is_model_call=True)
 
 
 def canonical_request(method: str, url: str, body: bytes) -> CanonicalRequest:

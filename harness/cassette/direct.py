@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from harness.cassette.canonical import CanonicalRequest, model_request
 from harness.cassette.format import InteractionLine, StoredResponse
+from harness.cassette.growing import Growing
 from harness.cassette.http import use
 from harness.cassette.session import Session
 from harness.errors import (
@@ -40,6 +41,8 @@ class DirectProvider:
     session: Session
     sdk: Callable[[], Provider]
     """Makes the live client; asked only for such an answer."""
+    growing: Growing = field(default_factory=Growing)
+    """Makes the identities of requests."""
 
     @property
     def vendor(self) -> str:
@@ -68,7 +71,7 @@ class DirectProvider:
 
     def _claimed(self, body: JsonObject) -> InteractionLine:
         try:
-            line = self.session.claim(model_request(self.dialect, body))
+            line = self.session.claim(model_request(self.dialect, body, self.growing.request))
         except HarnessError as error:
             # Whatever is wrong with the cassette: the session knows it and ends the trial with it.
             raise ReplayMissError(str(error)) from error

@@ -214,7 +214,7 @@ def test_both_fronts_compute_the_same_digest_for_every_request(
     messages = random_transcripts.transcripts(st.lists(own, max_size=2), st.just([]))
     answer = vendor.streamed(vendor.answer) if streamed else Answer(200, vendor.answer)
 
-    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
     @given(random_transcripts.requests(messages))
     def check(request: ModelRequest) -> None:
         request = replace(request, model=model.name)
