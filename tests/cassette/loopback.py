@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import anthropic
+import httpx2
 import openai
 
 from harness.protocols import Dialect
@@ -196,6 +197,16 @@ def upstream() -> Iterator[Upstream]:
         server.server_close()
 
 
+def cheap() -> dict[str, Any]:
+    """Options of an SDK's client: loading certificates is most of what making one costs."""
+    return {"http_client": httpx2.Client(verify=False)}
+
+
+def cheap_async() -> dict[str, Any]:
+    """The same for asyncio."""
+    return {"http_client": httpx2.AsyncClient(verify=False)}
+
+
 def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
@@ -204,7 +215,7 @@ def ask_openai(port: int, *messages: dict[str, Any], retries: int = 0, **more: A
     """One call through the real SDK."""
     url = f"http://127.0.0.1:{port}/v1"
     arguments: Any = {"model": "tiny", "messages": list(messages), **more}
-    with openai.OpenAI(api_key="unused", base_url=url, max_retries=retries) as client:
+    with openai.OpenAI(api_key="unused", base_url=url, max_retries=retries, **cheap()) as client:
         text = client.chat.completions.create(**arguments).choices[0].message.content
     assert isinstance(text, str)
     return text
@@ -214,7 +225,9 @@ def ask_anthropic(port: int, *messages: dict[str, Any], retries: int = 0, **more
     """One call through the real SDK."""
     url = f"http://127.0.0.1:{port}"
     arguments: Any = {"model": "tiny", "max_tokens": 9, "messages": list(messages), **more}
-    with anthropic.Anthropic(api_key="unused", base_url=url, max_retries=retries) as client:
+    with anthropic.Anthropic(
+        api_key="unused", base_url=url, max_retries=retries, **cheap()
+    ) as client:
         block = client.messages.create(**arguments).content[0]
     assert block.type == "text"
     return str(block.text)

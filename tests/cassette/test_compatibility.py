@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from harness.cassette import use
-from tests.cassette.loopback import BINARY, Upstream, upstream, user
+from tests.cassette.loopback import BINARY, Upstream, cheap, cheap_async, upstream, user
 
 Case = Callable[[int], object]
 MODEL = "tiny"
@@ -22,11 +22,13 @@ MODEL = "tiny"
 
 def openai_client(port: int, **options: Any) -> openai.OpenAI:
     url = f"http://127.0.0.1:{port}/v1"
-    return openai.OpenAI(api_key="k", base_url=url, **{"max_retries": 0, **options})
+    return openai.OpenAI(api_key="k", base_url=url, **{"max_retries": 0, **options}, **cheap())
 
 
 def anthropic_client(port: int) -> anthropic.Anthropic:
-    return anthropic.Anthropic(api_key="k", base_url=f"http://127.0.0.1:{port}", max_retries=0)
+    return anthropic.Anthropic(
+        api_key="k", base_url=f"http://127.0.0.1:{port}", max_retries=0, **cheap()
+    )
 
 
 def question(text: str = "one") -> Any:
@@ -38,7 +40,9 @@ def run_openai(
 ) -> object:
     async def go() -> object:
         url = f"http://127.0.0.1:{port}/v1"
-        async with openai.AsyncOpenAI(api_key="k", base_url=url, max_retries=0) as client:
+        async with openai.AsyncOpenAI(
+            api_key="k", base_url=url, max_retries=0, **cheap_async()
+        ) as client:
             return await call(client)
 
     return asyncio.run(go())
@@ -49,7 +53,9 @@ def run_anthropic(
 ) -> object:
     async def go() -> object:
         url = f"http://127.0.0.1:{port}"
-        async with anthropic.AsyncAnthropic(api_key="k", base_url=url, max_retries=0) as client:
+        async with anthropic.AsyncAnthropic(
+            api_key="k", base_url=url, max_retries=0, **cheap_async()
+        ) as client:
             return await call(client)
 
     return asyncio.run(go())

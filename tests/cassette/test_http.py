@@ -22,6 +22,8 @@ from tests.cassette.loopback import (
     Upstream,
     ask_anthropic,
     ask_openai,
+    cheap,
+    cheap_async,
     upstream,
     user,
 )
@@ -64,9 +66,13 @@ def test_the_async_sdks_record_and_replay(tmp_path: Path):
     async def ask(port: int) -> list[str | None]:
         url = f"http://127.0.0.1:{port}"
         message: Any = user("one")
-        async with openai.AsyncOpenAI(api_key="k", base_url=url + "/v1", max_retries=0) as client:
+        async with openai.AsyncOpenAI(
+            api_key="k", base_url=url + "/v1", max_retries=0, **cheap_async()
+        ) as client:
             chat = await client.chat.completions.create(model="tiny", messages=[message])
-        async with anthropic.AsyncAnthropic(api_key="k", base_url=url, max_retries=0) as other:
+        async with anthropic.AsyncAnthropic(
+            api_key="k", base_url=url, max_retries=0, **cheap_async()
+        ) as other:
             turn = await other.messages.create(model="tiny", max_tokens=9, messages=[message])
         assert turn.content[0].type == "text"
         return [chat.choices[0].message.content, turn.content[0].text]
@@ -83,11 +89,11 @@ def test_streams_record_and_replay(tmp_path: Path, compress: bool):
     def ask(port: int) -> list[str]:
         url = f"http://127.0.0.1:{port}"
         message: Any = user("one")
-        with openai.OpenAI(api_key="k", base_url=url + "/v1", max_retries=0) as client:
+        with openai.OpenAI(api_key="k", base_url=url + "/v1", max_retries=0, **cheap()) as client:
             chunks = client.chat.completions.create(model="t", messages=[message], stream=True)
             first = [c.choices[0].delta.content or "" for c in chunks]
         with (
-            anthropic.Anthropic(api_key="k", base_url=url, max_retries=0) as other,
+            anthropic.Anthropic(api_key="k", base_url=url, max_retries=0, **cheap()) as other,
             other.messages.stream(model="t", max_tokens=9, messages=[message]) as stream,
         ):
             return [*first, stream.get_final_text()]
@@ -135,7 +141,9 @@ def test_an_async_miss_that_nobody_awaits_is_remembered(tmp_path: Path):
         async def call() -> None:
             with suppress(Exception):
                 url = f"http://127.0.0.1:{NOWHERE}"
-                async with anthropic.AsyncAnthropic(api_key="k", base_url=url) as client:
+                async with anthropic.AsyncAnthropic(
+                    api_key="k", base_url=url, **cheap_async()
+                ) as client:
                     message: Any = user("one")
                     await client.messages.create(model="t", max_tokens=9, messages=[message])
 
@@ -208,7 +216,9 @@ def test_asyncio_tasks_with_different_cassettes_do_not_mix(tmp_path: Path):
         with open_store(tmp_path / f"{number}.jsonl", mode) as store:
             session = store.session("baseline")
             with use(session):
-                async with openai.AsyncOpenAI(api_key="k", base_url=url, max_retries=0) as client:
+                async with openai.AsyncOpenAI(
+                    api_key="k", base_url=url, max_retries=0, **cheap_async()
+                ) as client:
                     for turn in range(3):
                         message: Any = user(f"{number}.{turn}")
                         chat = await client.chat.completions.create(model="t", messages=[message])
@@ -303,7 +313,7 @@ def test_a_connection_error_reaches_the_agent_and_is_not_recorded(tmp_path: Path
 
 def test_other_endpoints_and_clients_are_recorded_by_method_url_and_body(tmp_path: Path):
     def ask(url: str) -> list[Any]:
-        with httpx2.Client() as client:
+        with httpx2.Client(verify=False) as client:
             found = [client.post(f"{url}/a", json={"n": n}).json() for n in (0, 0.0)]
         request = urllib.request.Request(f"{url}/b", data=b"{}", method="POST")
         with urllib.request.urlopen(request) as answer:
@@ -366,7 +376,7 @@ def test_two_front_doors_of_one_host_are_the_same_endpoint(tmp_path: Path):
     with (
         open_store(path) as store,
         use(store.session("baseline")),
-        openai.OpenAI(api_key="k", base_url="https://example.invalid/api/v1") as client,
+        openai.OpenAI(api_key="k", base_url="https://example.invalid/api/v1", **cheap()) as client,
     ):
         chat = client.chat.completions.create(model="tiny", messages=[message])
     assert chat.choices[0].message.content == "answer 1"

@@ -19,7 +19,15 @@ import requests
 
 from harness.cassette import use
 from harness.errors import BadInputError
-from tests.cassette.loopback import Upstream, ask_anthropic, ask_openai, upstream, user
+from tests.cassette.loopback import (
+    Upstream,
+    ask_anthropic,
+    ask_openai,
+    cheap,
+    cheap_async,
+    upstream,
+    user,
+)
 
 NOWHERE = 1
 TOOK_S = 0.06
@@ -38,7 +46,7 @@ def slowly(server: Upstream) -> None:
 def chunks(port: int, retries: int = 0) -> list[str]:
     url = f"http://127.0.0.1:{port}/v1"
     message: Any = user("one")
-    with openai.OpenAI(api_key="k", base_url=url, max_retries=retries) as client:
+    with openai.OpenAI(api_key="k", base_url=url, max_retries=retries, **cheap()) as client:
         answer = client.chat.completions.create(model="t", messages=[message], stream=True)
         return [chunk.choices[0].delta.content or "" for chunk in answer]
 
@@ -79,7 +87,7 @@ def test_a_stream_comes_in_its_own_time(stream: Path):
 
 def test_the_pieces_of_a_stream_come_one_by_one(stream: Path):
     times: list[float] = []
-    with use(stream, pace="recorded"), httpx2.Client() as client:
+    with use(stream, pace="recorded"), httpx2.Client(verify=False) as client:
         body = {"model": "t", "messages": [user("one")], "stream": True}
         url = "http://x/v1/chat/completions"
         started = time.monotonic()
@@ -95,7 +103,7 @@ def test_the_event_loop_runs_on_while_an_answer_takes_its_time(stream: Path):
     async def read() -> int:
         url = "http://x/v1"
         message: Any = user("one")
-        async with openai.AsyncOpenAI(api_key="k", base_url=url) as client:
+        async with openai.AsyncOpenAI(api_key="k", base_url=url, **cheap_async()) as client:
             answer = await client.chat.completions.create(
                 model="t", messages=[message], stream=True
             )
@@ -198,7 +206,7 @@ def test_an_injected_timeout_is_the_sdks_own_error_at_once(plain: Path):
     with use(plain, faults="timeout@1-2"):
         with pytest.raises(openai.APITimeoutError):
             ask_openai(NOWHERE, user("one"))
-        with pytest.raises(httpx.ReadTimeout), httpx.Client() as client:
+        with pytest.raises(httpx.ReadTimeout), httpx.Client(verify=False) as client:
             client.post("http://x/v1/chat/completions", json=plain_body())
         assert ask_openai(NOWHERE, user("one")) == "answer 1"
 
@@ -212,7 +220,7 @@ def test_a_cut_stream_breaks_after_its_first_half_and_is_whole_when_asked_again(
         url = "http://x/v1"
         message: Any = user("one")
         seen: list[str | None] = []
-        with openai.OpenAI(api_key="k", base_url=url, max_retries=0) as client:
+        with openai.OpenAI(api_key="k", base_url=url, max_retries=0, **cheap()) as client:
             answer = client.chat.completions.create(model="t", messages=[message], stream=True)
             with pytest.raises(openai.APIConnectionError):
                 seen.extend(chunk.choices[0].delta.content for chunk in answer)
@@ -221,7 +229,7 @@ def test_a_cut_stream_breaks_after_its_first_half_and_is_whole_when_asked_again(
 
 def test_a_cut_answer_breaks_in_async_code_as_well(plain: Path):
     async def ask() -> None:
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(verify=False) as client:
             await client.post("http://x/v1/chat/completions", json=plain_body())
 
     with use(plain, faults="cut@1"), pytest.raises(httpx2.RemoteProtocolError):

@@ -16,7 +16,7 @@ import openai
 import pytest
 
 from harness.cassette import use
-from tests.cassette.loopback import Upstream, upstream, user
+from tests.cassette.loopback import Upstream, cheap, upstream, user
 
 NOWHERE = 1
 """A port that nobody listens at."""
@@ -76,9 +76,9 @@ def test_events_pass_while_the_next_one_is_not_there_yet(
 
     def read(port: int) -> list[str]:
         if plain_code:
-            with library.Client() as client:
+            with library.Client(verify=False) as client:
                 return read_one_by_one(client, port, gate)
-        return asyncio.run(read_one_by_one_async(library.AsyncClient(), port, gate))
+        return asyncio.run(read_one_by_one_async(library.AsyncClient(verify=False), port, gate))
 
     with upstream() as server, use(tmp_path / "0.jsonl", "once"):
         server.before_event = gate.wait
@@ -94,7 +94,7 @@ def parsed(line: str) -> object:
 
 
 def openai_stream(path: Path, port: int) -> Iterator[bool]:
-    with openai.OpenAI(api_key="k", base_url=f"http://127.0.0.1:{port}/v1") as client:
+    with openai.OpenAI(api_key="k", base_url=f"http://127.0.0.1:{port}/v1", **cheap()) as client:
         message: Any = user("one")
         chunks = client.chat.completions.create(model="t", messages=[message], stream=True)
         for _ in chunks:
@@ -102,7 +102,7 @@ def openai_stream(path: Path, port: int) -> Iterator[bool]:
 
 
 def anthropic_stream(path: Path, port: int) -> Iterator[bool]:
-    with anthropic.Anthropic(api_key="k", base_url=f"http://127.0.0.1:{port}") as client:
+    with anthropic.Anthropic(api_key="k", base_url=f"http://127.0.0.1:{port}", **cheap()) as client:
         message: Any = user("one")
         events = client.messages.create(model="t", max_tokens=9, messages=[message], stream=True)
         for event in events:
@@ -111,7 +111,7 @@ def anthropic_stream(path: Path, port: int) -> Iterator[bool]:
 
 def ollama_stream(path: Path, port: int) -> Iterator[bool]:
     url = f"http://127.0.0.1:{port}/api/chat"
-    with httpx.Client() as client, client.stream("POST", url, json=CHAT) as answer:
+    with httpx.Client(verify=False) as client, client.stream("POST", url, json=CHAT) as answer:
         for line in answer.iter_lines():
             yield bool(recorded(path)) if json.loads(line)["done"] else False
 
@@ -157,7 +157,7 @@ def test_an_openai_stream_is_recorded_where_the_server_never_ends_it(tmp_path: P
 
 def test_a_plain_answer_is_recorded_before_the_agent_has_all_of_it(tmp_path: Path):
     path = tmp_path / "0.jsonl"
-    with upstream() as server, use(path, "once"), httpx2.Client() as client:
+    with upstream() as server, use(path, "once"), httpx2.Client(verify=False) as client:
         url = f"http://127.0.0.1:{server.port}/v1/chat/completions"
         body = {**CHAT, "stream": False}
         with client.stream("POST", url, json=body) as answer:
@@ -181,7 +181,7 @@ def test_each_event_has_the_time_it_came_at(tmp_path: Path):
 
 
 def first_two(port: int) -> list[str]:
-    with openai.OpenAI(api_key="k", base_url=f"http://127.0.0.1:{port}/v1") as client:
+    with openai.OpenAI(api_key="k", base_url=f"http://127.0.0.1:{port}/v1", **cheap()) as client:
         message: Any = user("one")
         with client.chat.completions.create(model="t", messages=[message], stream=True) as chunks:
             return [next(chunks).choices[0].delta.content or "" for _ in range(2)]
@@ -204,7 +204,10 @@ def test_a_stream_that_the_agent_leaves_is_kept_as_far_as_it_came(tmp_path: Path
     assert len(line["response"]["body"]) == 2
     with use(path):
         assert first_two(NOWHERE) == live == ["a", "b"]
-    with use(path), openai.OpenAI(api_key="k", base_url=f"http://x:{NOWHERE}/v1") as client:
+    with (
+        use(path),
+        openai.OpenAI(api_key="k", base_url=f"http://x:{NOWHERE}/v1", **cheap()) as client,
+    ):
         message: Any = user("one")
         all_of_it = client.chat.completions.create(model="t", messages=[message], stream=True)
         assert len(list(all_of_it)) == 2
@@ -214,7 +217,9 @@ def test_a_stream_that_is_neither_read_nor_closed_is_kept_when_the_cassette_clos
     path = tmp_path / "0.jsonl"
     with (
         upstream() as server,
-        openai.OpenAI(api_key="k", base_url=f"http://127.0.0.1:{server.port}/v1") as client,
+        openai.OpenAI(
+            api_key="k", base_url=f"http://127.0.0.1:{server.port}/v1", **cheap()
+        ) as client,
     ):
         message: Any = user("one")
         with use(path, "once") as session:
@@ -229,7 +234,7 @@ def test_a_connection_that_breaks_is_the_agents_error_and_not_recorded(tmp_path:
     path = tmp_path / "0.jsonl"
     with upstream() as server, use(path, "new_episodes") as session:
         server.events_sent = 1
-        with httpx2.Client() as client, pytest.raises(httpx2.RemoteProtocolError):
+        with httpx2.Client(verify=False) as client, pytest.raises(httpx2.RemoteProtocolError):
             read_one_by_one(client, server.port, Gate())
     assert session.recorded == 0
     assert session.unanswered
@@ -241,7 +246,7 @@ def test_an_answer_that_is_cancelled_before_it_came_is_not_recorded(tmp_path: Pa
     gate = Gate()
 
     async def ask(port: int) -> None:
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(verify=False) as client:
             url = f"http://127.0.0.1:{port}/v1/chat/completions"
             call = asyncio.create_task(client.post(url, json=CHAT))
             while not server.asked:
@@ -263,7 +268,7 @@ def test_a_retried_error_is_read_although_the_sdk_never_reads_it(tmp_path: Path,
     def ask(port: int) -> int:
         url = f"http://127.0.0.1:{port}/v1"
         message: Any = user("one")
-        with openai.OpenAI(api_key="k", base_url=url, max_retries=1) as client:
+        with openai.OpenAI(api_key="k", base_url=url, max_retries=1, **cheap()) as client:
             with pytest.raises(openai.RateLimitError, match="refused") as caught:
                 client.chat.completions.create(model="t", messages=[message], stream=stream)
             return caught.value.status_code

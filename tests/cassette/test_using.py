@@ -21,7 +21,7 @@ from harness.cassette import use
 from harness.cassette.session import Session
 from harness.errors import BadInputError, CassetteError, ReplayMissError
 from harness.schema.results import RecordMode
-from tests.cassette.loopback import Upstream, ask_openai, upstream, user
+from tests.cassette.loopback import Upstream, ask_openai, cheap_async, upstream, user
 
 NOWHERE = 1
 
@@ -139,7 +139,9 @@ def test_as_a_decorator_each_call_begins_at_the_start(tmp_path: Path, server: Up
 async def ask_async(port: int, text: str) -> str | None:
     url = f"http://127.0.0.1:{port}/v1"
     message: Any = user(text)
-    async with openai.AsyncOpenAI(api_key="k", base_url=url, max_retries=0) as client:
+    async with openai.AsyncOpenAI(
+        api_key="k", base_url=url, max_retries=0, **cheap_async()
+    ) as client:
         chat = await client.chat.completions.create(model="tiny", messages=[message])
         return chat.choices[0].message.content
 
@@ -220,7 +222,7 @@ def test_a_request_after_the_block_is_refused_while_another_cassette_is_open(
 
         async def late() -> int:
             await go.wait()
-            async with httpx2.AsyncClient() as client:
+            async with httpx2.AsyncClient(verify=False) as client:
                 return (await client.get(f"http://127.0.0.1:{server.port}/listing")).status_code
 
         with use(tmp_path / "first.jsonl", "once"):
