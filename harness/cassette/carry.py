@@ -27,8 +27,9 @@ def merged(old: Recording, new: Recording) -> list[bytes]:
                 writer.line(old, line, raw)
             else:
                 plan.write(writer, line.id)
-    for name in list(plan.fresh):
-        plan.write(writer, name)
+    for line, _ in new.lines:
+        if isinstance(line, InteractionLine | ToolLine | VerdictLine):
+            plan.write(writer, plan.names[line.id])
     for variant, trial in plan.trials.items():
         if not (variant in old.trials and same_trial(old.trials[variant], trial)):
             writer.add(trial)
@@ -43,10 +44,10 @@ class _Plan:
         self._new = new
         self.kept: set[str] = set()
         """Ids of the old lines that stay as they are."""
-        self.fresh: dict[str, Named] = {}
-        """The new lines that are not written yet, by the id they have in the end."""
-        self._names: dict[str, str] = {}
+        self.names: dict[str, str] = {}
         """Id in the new recording -> the id it has in the end."""
+        self._fresh: dict[str, Named] = {}
+        """The new lines that are not written yet, by the id they have in the end."""
         self._carry()
         self._place_interactions()
         self._place_tools()
@@ -69,7 +70,7 @@ class _Plan:
 
     def write(self, writer: Writer, name: str) -> None:
         """Write a new line, unless there is none of this id, or it is written."""
-        line = self.fresh.pop(name, None)
+        line = self._fresh.pop(name, None)
         if line is not None:
             writer.line(self._new, line, None)
 
@@ -93,8 +94,8 @@ class _Plan:
             if final is None:
                 final = free_name(line.key, taken)
                 taken.add(final)
-                self.fresh[final] = line.model_copy(update={"id": final})
-            self._names[name] = final
+                self._fresh[final] = line.model_copy(update={"id": final})
+            self.names[name] = final
 
     def _twin(self, line: InteractionLine) -> str | None:
         """The old interaction that says the same."""
@@ -115,7 +116,7 @@ class _Plan:
     def _place_tools(self) -> None:
         for name, tool in self._new.tools.items():
             turn = tool.interaction
-            moved = _moved(tool, None if turn is None else self._names[turn])
+            moved = _moved(tool, None if turn is None else self.names[turn])
             other = self._old.tools.get(moved.id)
             self._place(name, moved, is_same=other is not None and same_result(other, moved))
 
@@ -125,16 +126,16 @@ class _Plan:
             self._place(name, line, is_same=other is not None and other.verdict == line.verdict)
 
     def _place(self, name: str, line: ToolLine | VerdictLine, *, is_same: bool) -> None:
-        self._names[name] = line.id
+        self.names[name] = line.id
         if is_same:
             self.kept.add(line.id)
         else:
             self.kept.discard(line.id)
-            self.fresh[line.id] = line
+            self._fresh[line.id] = line
 
     def _renamed(self, trial: TrialLine) -> TrialLine:
         names = {
-            kind: tuple(self._names[name] for name in getattr(trial, kind))
+            kind: tuple(self.names[name] for name in getattr(trial, kind))
             for kind in ("interactions", "tools", "verdicts")
         }
         return trial.model_copy(update=names)

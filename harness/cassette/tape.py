@@ -80,7 +80,7 @@ class ToolKey:
     def id(self) -> str:
         """The key in a cassette."""
         parts = [self.interaction, self.position, self.name, self.arguments, self.identity]
-        return digest([*parts, self.timeout_s, self.ordinal])[:DIGEST_CHARS]
+        return digest([*parts, float(self.timeout_s), self.ordinal])[:DIGEST_CHARS]
 
 
 def verdict_id(transcript_digest: str, tests_digest: str) -> str:
