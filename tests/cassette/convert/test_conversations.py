@@ -17,6 +17,7 @@ from harness.cassette.convert.exchange import Found
 from harness.cassette.convert.exporting import to_messages
 from harness.cassette.convert.writing import targets, write
 from harness.cassette.format import ToolLine
+from harness.cassette.tape import ToolKey
 from harness.cassette.view import read
 from harness.errors import BadInputError, ReplayMissError
 from harness.redaction import Redactor
@@ -136,6 +137,17 @@ def test_what_tools_gave_is_kept_with_the_call_that_asked(tmp_path: Path):
         "total_tokens": 25,
         "prompt_tokens_details": {"cached_tokens": 10},
     }
+
+
+def test_a_call_gets_the_recorded_observation_whatever_the_tool_is_today(tmp_path: Path):
+    [cassette] = imported(in_file(tmp_path / "t.json", atif()), tmp_path / "out")
+    with harness.cassette.use(cassette) as session:
+        ask(MESSAGES[:2])
+        key = ToolKey(session.last, 0, "count", {"file": "other.txt"}, "today's schema", 60.0)
+        result = session.tool_result(key)
+    assert result is not None
+    assert (result.content, result.status) == ("12 lines", "ok")
+    assert "tool count" in [one.cause for one in session.request_differences]
 
 
 @pytest.mark.parametrize("minor", range(9))
