@@ -234,6 +234,27 @@ def test_new_episodes_asks_only_for_what_changed(recorded, harness):
     }  # fmt: skip
 
 
+def test_what_is_recorded_is_fed_and_run_again_up_to_where_recording_goes_on(recorded, harness):
+    # The tool of turn 1 gives something else now; the model still sees what it saw.
+    write(recorded / "suites/tiny/lines/environment/workspace/data.txt", "changed\n")
+    with model_server() as server:
+        options = (
+            *("--set", f"model.base_url=http://127.0.0.1:{server.port}/v1"),
+            *("--set", "loop.confirm.prompt=Sure?", "--task", "lines", "--repeats", "1"),
+        )
+        done = harness("run", "tiny", *options, "--record-mode", "new_episodes", "--out", "again")
+    assert done.code == 0
+    (asked,) = server.asked
+    assert [text_of(message) for message in asked[3:]] == [
+        "one\ntwo\n", "I see three lines.", "Sure?",
+    ]  # fmt: skip
+    assert calls_in(Path("again")) == {"lines/plain/0": (2, 0), "lines/confirmed/0": (2, 1)}
+    (change,) = next(t for t in trials_of(Path("again")) if t.variant == "confirmed").tool_changes
+    assert change.difference.splitlines()[3:] == ["-one", "-two", "+changed", " "]
+    # A trial whose model is asked nothing runs nothing.
+    assert next(t for t in trials_of(Path("again")) if t.variant == "plain").tool_changes == ()
+
+
 def test_recording_reports_each_trial_as_it_ends(tmp_path, monkeypatch, harness):
     monkeypatch.chdir(tmp_path)
     with model_server() as server:
