@@ -94,7 +94,7 @@ class _Audit:
             yield from self._by_suite(header)
 
     def _finding(self, kind: FindingKind, text: str, lines: Sequence[int] = ()) -> Finding:
-        return Finding(kind=kind, file=str(self._path), lines=tuple(lines), text=text)
+        return Finding(kind=kind, file=str(self._path), lines=tuple(sorted(lines)), text=text)
 
     def _damage(self) -> Iterator[Finding]:
         for problem in problems(self._lines):

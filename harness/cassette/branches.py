@@ -67,7 +67,8 @@ def _call_before(
     """The longest beginning of a conversation that the same trial had, or one with its settings."""
     alike: InteractionView | None = None
     for chain in _beginnings(view, one):
-        for other in by_chain.get(chain, ()):
+        # Of a request made again the last: what went on from there had that answer.
+        for other in reversed(by_chain.get(chain, ())):
             if set(other.variants) & set(one.variants):
                 return other
             if alike is None and other.line.parameters == one.line.parameters:

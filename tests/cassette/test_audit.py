@@ -159,6 +159,12 @@ def test_a_suite_tells_what_is_stale(place: Path):
     )
 
 
+def test_a_variant_that_is_gone_is_stale_with_its_settings(place: Path):
+    record(place, a=["go", "x"])
+    record(place, b=["go", "y"], settings={"b": {"temperature": 1}})
+    assert found(place, cell("a")) == [("stale", (5, 6, 7))]
+
+
 def test_a_suite_tells_what_is_orphaned(place: Path):
     record(place, a=["go", "x"])
     assert found(place, cell("a", repeat=1)) == [("orphaned", ())]

@@ -78,14 +78,15 @@ def test_edited_settings_give_every_answer_to_them_another_id(tmp_path: Path):
         assert session.claim(request("go", "x", "on", model="mini")) is not None
 
 
-def test_two_requests_that_become_the_same_keep_both_answers(tmp_path: Path):
+@pytest.mark.parametrize(("old", "new"), [("two", "one"), ("one", "two")])
+def test_two_requests_that_become_the_same_keep_both_answers(tmp_path: Path, old: str, new: str):
     path = record(tmp_path / "0.jsonl", a=["one", "x"], b=["two", "y"])
-    edit(path, '"content":"two"', '"content":"one"')
+    edit(path, f'"content":"{old}"', f'"content":"{new}"')
     repair(path)
     assert audit(path, Redactor({})) == []
     for variant, told in (("a", "x"), ("b", "y")):
         with open_store(path) as store:
-            answered = store.session(variant).claim(request("one"))
+            answered = store.session(variant).claim(request(new))
         assert answered is not None
         assert answered.response == chat(told)
 

@@ -226,6 +226,23 @@ def test_each_call_stands_after_the_one_its_variant_made_before(tmp_path: Path):
     assert [call.new_settings for call in calls] == [True, False, True, False, False]
 
 
+def test_a_request_that_was_made_again_stands_beside_the_first(tmp_path: Path):
+    path = tmp_path / "0.jsonl"
+    with open_store(path, "new_episodes") as store:
+        session = store.session("a")
+        call(session, request("go"), "x")
+        call(session, request("go"), "y")
+        call(session, request("go", "y", "on"), "z")
+        session.finish()
+    view = read(path)
+    arranged = conversations(view)
+    first, again, last = arranged.calls.values()
+    assert (first.before, again.before) == (None, None)
+    assert [message["content"] for message in again.said] == ["go"]
+    assert last.before == again.interaction.line.id
+    assert [passage.text for passage in list(spoken(view, arranged).values())[2].asked] == ["on"]
+
+
 def test_an_answer_that_comes_back_as_it_was_is_not_said_again(tmp_path: Path):
     path = record(tmp_path / "0.jsonl", a=["go", "x", "on", "y"])
     view = read(path)

@@ -6,10 +6,11 @@ import pytest
 
 from harness.cassette.format import StoredResult
 from harness.cassette.tape import ToolKey
-from harness.cassette.view import read
+from harness.cassette.view import read, read_damaged
 from harness.errors import CassetteError
 from harness.schema.results import Verdict
 from tests.cassette.cells import ask, open_store
+from tests.cassette.recordings import record
 
 
 def test_a_cassette_is_seen_as_a_tree(tmp_path: Path):
@@ -55,3 +56,28 @@ def test_a_file_that_is_not_there_or_damaged_is_an_error(tmp_path: Path):
     path.write_bytes(path.read_bytes().replace(b'"x"', b'"y"'))
     with pytest.raises(CassetteError, match=r"0\.jsonl:3: the line is damaged"):
         read(path)
+
+
+def test_what_can_be_read_of_a_damaged_file_is_seen(tmp_path: Path):
+    path = record(tmp_path / "0.jsonl", a=["go", "x", "on", "y"])
+    raw = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(
+        b"".join([*raw[:2], raw[2].replace(b'"x"', b'"w"'), raw[3], b"junk\n", raw[4]])
+    )
+    view, problems = read_damaged(path)
+    assert [(one.kind, one.number) for one in problems] == [("damaged", 3), ("damaged", 5)]
+    assert len(view.interactions) == 2
+    assert list(view.trials) == ["a"]
+
+
+def test_a_line_before_what_it_names_is_an_error(tmp_path: Path):
+    path = record(tmp_path / "0.jsonl", a=["go", "x", "on", "y"])
+    raw = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*raw[:2], raw[3], raw[2], raw[4]]))
+    with pytest.raises(CassetteError, match=r"0\.jsonl:3: its parent '\w+' is not in the file"):
+        read(path)
+
+
+def test_each_answer_has_the_number_of_its_line(tmp_path: Path):
+    path = record(tmp_path / "0.jsonl", a=["go", "x"], b=["hi", "there"])
+    assert [one.number for one in read(path).interactions.values()] == [3, 5]

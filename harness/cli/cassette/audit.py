@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.analysis.numbers import plural
+from harness.analysis.numbers import count, plural
 from harness.cassette.audit import KINDS, Finding, FindingKind, audit, audit_partial
 from harness.cassette.redact import secrets_in
 from harness.cli import DOES_NOT_HOLD, FINE
@@ -19,6 +19,7 @@ from harness.cli.terminal import Terminal, table
 from harness.errors import CassetteError
 from harness.redaction import Redactor
 
+_MOST_RANGES = 6
 _NEXT_STEPS: dict[FindingKind, str] = {
     "damaged": "after an edit by hand `harness cassette fix FILE`; else take the file back from"
     " version control",
@@ -98,11 +99,12 @@ def _where(finding: Finding) -> str:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """[3, 5, 6, 7] -> `3,5-7`."""
+    """[3, 5, 6, 7] -> `3,5-7`; many are counted."""
     parts: list[list[int]] = []
     for number in sorted(numbers):
         if parts and number == parts[-1][1] + 1:
             parts[-1][1] = number
         else:
             parts.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
+    shown = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts[:_MOST_RANGES])
+    return shown if len(parts) <= _MOST_RANGES else f"{shown},… ({count(len(numbers))} lines)"
