@@ -76,8 +76,14 @@ def _is_value(value: str) -> bool:
 
 
 def _is_given(value: str) -> bool:
-    """Not a placeholder that a program fills in."""
-    return value[0] not in "$%{<*["
+    """No placeholder that a program fills in, and no word that stands for one in examples."""
+    return value[0] not in "$%{<*[" and not _EXAMPLE.fullmatch(value)
+
+
+def _holds_a_key(value: str) -> bool:
+    """More than the two markers that programs look for."""
+    body = value.split("-----", 2)[-1]
+    return not set(body) & set("\"'<_") or _LONG_BASE64.search(body) is not None
 
 
 def _is_basic(value: str) -> bool:
@@ -91,6 +97,12 @@ def _is_basic(value: str) -> bool:
 
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[a-z]+(?:[_-][a-z]+)*(?:[_-]?v?\d{1,2})?")
 """`settings.api_key_2`, `my_key_2`: what programs call a value."""
+
+_EXAMPLE = re.compile(
+    r"(?i:admin|changeme|example|hostname|none|null|pass|passwd|password|postgres|pwd|redacted|root"
+    r"|secret|test|token|undefined|user|x+)"
+)
+_LONG_BASE64 = re.compile(r"[A-Za-z0-9+/]{32}")
 
 _WORD = "[A-Za-z0-9_-]"
 _BASE64 = "[A-Za-z0-9+/]"
@@ -218,6 +230,7 @@ RULES: tuple[Rule, ...] = (
         # Whole, or with its end cut away: then as far as it looks like one.
         rf"-----BEGIN{_PEM}(?:[\s\S]*?-----END{_PEM}"
         rf"|(?:(?:\\+[nr]|\s)*[A-Za-z0-9+/=]{{16,}})+)",
+        _holds_a_key,
     ),
     Rule(
         "password in a URL",

@@ -96,6 +96,8 @@ def test_a_value_with_a_telling_name_is_removed(key: str, value: str):
         "https://user@example.com:8080/x", "http://127.0.0.1:8000/v1?page=2",
         "git@github.com:a/b.git", "postgres://user:{password}@host/db",
         '"password": {"type": "string", "minLength": 8}',
+        "https://user:pass@host:port/path", "mysql://root:root@localhost/db", "?a=1&sig=REDACTED",
+        'M = ("-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----")',
         '{"name": "password", "in": "query"}', PLACEHOLDER, f"Bearer {PLACEHOLDER}",
     ],
 )  # fmt: skip
@@ -103,6 +105,13 @@ def test_ordinary_text_stays(text: str):
     assert REDACTOR.text(text) == text
     value: Json = {"a": [text, json.dumps({"k": text})]}
     assert REDACTOR.json(value) is value
+
+
+def test_a_private_key_whose_end_is_cut_away_is_found():
+    line = "a1B2c3D4" * 8
+    text = f"see\n-----BEGIN PRIVATE KEY-----\n{line}\n{line}\n{line[:20]}"
+    assert REDACTOR.text(text) == f"see\n{PLACEHOLDER}"
+    assert REDACTOR.text(json.dumps(text)) == json.dumps(f"see\n{PLACEHOLDER}")
 
 
 def test_a_suites_own_pattern_is_a_rule_like_the_others():
