@@ -54,7 +54,10 @@ def turn_of(body: JsonObject) -> ModelTurn:
 
     Raises:
         MalformedAnswerError: it is not what the format allows, or the model's call was no call.
+        ModelCallError: it says that the answer failed, as gateways do with HTTP 200.
     """
+    if body.get("error"):
+        raise failures.reported(body["error"], "the answer")
     usage = _usage(body.get("usageMetadata"))
     version = body.get("modelVersion")
     model = version if isinstance(version, str) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.errors import MalformedAnswerError
 from harness.providers.object_arguments import as_object, as_text
-from harness.providers.ollama_stream import OllamaAssembler
+from harness.providers.ollama_stream import OllamaAssembler, failure_in
 from harness.providers.wire_json import (
     count,
     field,
@@ -71,13 +71,14 @@ class OllamaChat:
 
         Raises:
             MalformedAnswerError: the body is not a finished chat answer.
+            ModelCallError: it says that the answer failed, as gateways do with HTTP 200.
         """
         body = sendable(body)
-        error = body.get("error")
-        where = f"the answer says {error!r}" if error else "the answer"
-        message = field(body, "message", dict, where)
+        if body.get("error"):
+            raise failure_in(body, "the answer")
+        message = field(body, "message", dict, "the answer")
         if body.get("done") is not True:
-            raise MalformedAnswerError(f"{where} is not done; ask the model again")
+            raise MalformedAnswerError("the answer is not done; ask the model again")
         content = _content(message)
         calls = any(isinstance(block, ToolCall) for block in content)
         model = body.get("model")

@@ -31,7 +31,7 @@ class OllamaAssembler:
             ModelCallError: the line is an error, or no line of this format.
         """
         if event.get("error"):
-            raise _failure(event)
+            raise failure_in(event, "the stream")
         self._last = event
         message = field(event, "message", dict, "the stream")
         deltas: list[ModelDelta] = []
@@ -77,15 +77,15 @@ def _shown(call: JsonObject, position: int) -> list[ModelDelta]:
     ]
 
 
-def _failure(event: JsonObject) -> ModelCallError:
+def failure_in(answer: JsonObject, source: str) -> ModelCallError:
     """The format has a text there and seldom a status; what broke an answer broke at the server."""
-    error = event["error"]
+    error = answer["error"]
     if isinstance(error, dict):
-        return failures.reported(error, "the stream")
-    status = event.get("status_code")
+        return failures.reported(error, source)
+    status = answer.get("status_code")
     if isinstance(status, int):
-        return failures.reported({"message": error, "code": status}, "the stream")
-    failure = failures.reported(error, "the stream")
+        return failures.reported({"message": error, "code": status}, source)
+    failure = failures.reported(error, source)
     if type(failure) is ModelCallError:
-        return failures.reported({"message": error, "type": "server_error"}, "the stream")
+        return failures.reported({"message": error, "type": "server_error"}, source)
     return failure

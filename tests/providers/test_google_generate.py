@@ -12,7 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import MalformedAnswerError
+from harness.errors import (
+    MalformedAnswerError,
+    ModelCallError,
+    OverloadedError,
+    RateLimitedError,
+)
 from harness.providers.google_generate import CONTINUE, GoogleGenerate
 from harness.providers.legal_names import original
 from harness.schema.messages import (
@@ -440,6 +445,23 @@ def test_a_streamed_answer_is_the_same_turn(parts: list[Any], finish: str, thrif
     assert "".join(d.text for d in deltas if d.kind == "text") == message.text
     written = [(d.call_id, d.text) for d in deltas if d.kind == "call_arguments"]
     assert written == [(call.id, call.arguments) for call in message.tool_calls]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ({"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}, RateLimitedError),
+        ({"code": 503, "message": "busy", "status": "UNAVAILABLE"}, OverloadedError),
+        ("no", ModelCallError),
+    ],
+)
+def test_an_error_within_an_answer_is_told_apart(
+    error: Any, expected: type[ModelCallError]
+) -> None:
+    for read in (DIALECT.assembler().add, DIALECT.from_response):
+        with pytest.raises(ModelCallError) as caught:
+            read({"error": error})
+        assert type(caught.value) is expected
 
 
 @given(answer_parts)

@@ -172,7 +172,6 @@ def test_usage_that_is_not_reported_is_none() -> None:
     ("answer", "says"),
     [
         ({}, "'message' is None"),
-        ({"error": "no such model"}, "no such model"),
         ({**ANSWER, "done": False}, "not done"),
         ({**ANSWER, "done_reason": "load"}, "'load'"),
         ({**ANSWER, "message": {"content": 1}}, "'content' is 1"),
@@ -214,10 +213,11 @@ def test_a_stream_that_is_not_done_is_malformed() -> None:
         ({"nonsense": 1}, MalformedAnswerError),
     ],
 )
-def test_errors_within_a_stream_are_told_apart(line: Any, expected: type[ModelCallError]) -> None:
-    with pytest.raises(ModelCallError) as caught:
-        OllamaChat().assembler().add(line)
-    assert type(caught.value) is expected
+def test_errors_within_an_answer_are_told_apart(line: Any, expected: type[ModelCallError]) -> None:
+    for read in (OllamaChat().assembler().add, OllamaChat().from_response):
+        with pytest.raises(ModelCallError) as caught:
+            read(line)
+        assert type(caught.value) is expected
 
 
 def test_spellings_that_mean_the_same_have_one_identity() -> None:
