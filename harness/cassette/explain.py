@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.cassette.canonical import CanonicalRequest, canonical_json
+from harness.cassette.format import ToolLine
 from harness.cassette.nearest import Nearest, find_nearest
 from harness.cassette.reading import difference, harmless
+from harness.cassette.tape import ToolKey
 from harness.schema.record import Json, JsonObject
 
 __all__ = ["Miss", "Nearest", "explain", "find_nearest"]
 
 SYSTEM_PROMPT = "the system prompt"
 REPETITION = "repetition"
+_MAX_ARGUMENTS_CHARS = 300
 _SYSTEM_ROLES = ("system", "developer")
 _SYSTEM_PARAMETERS = ("system", "instructions", "systemInstruction", "system_instruction")
 
@@ -164,6 +168,49 @@ def _by_name(tools: Json) -> dict[str, Json] | None:
             return None
         found[name] = inner
     return found
+
+
+def explain_tool(key: ToolKey, beside: Iterable[ToolLine], *, where: str, record_hint: str) -> Miss:
+    """Put into words why a tool call has no recorded result.
+
+    Args:
+        key: The call.
+        beside: What is recorded of the calls of the same turn.
+        where: The cassette.
+        record_hint: Command that records it.
+    """
+    arguments = canonical_json(key.arguments).decode()
+    if len(arguments) > _MAX_ARGUMENTS_CHARS:
+        arguments = arguments[:_MAX_ARGUMENTS_CHARS] + "…"
+    parts = [
+        f"{where} has no recorded result of the tool call {key.name} {arguments}"
+        f" with a timeout of {key.timeout_s:g} s.",
+        _tool_difference(key, beside),
+    ]
+    if record_hint:
+        parts.append(f"To record from here on: {record_hint}")
+    return Miss(harmless(f"tool {key.name}"), harmless("\n".join(filter(None, parts))))
+
+
+def _tool_difference(key: ToolKey, beside: Iterable[ToolLine]) -> str:
+    """What is not as it was with a call of the same place, name and arguments."""
+    wanted = canonical_json(key.arguments)
+    alike = [
+        line
+        for line in beside
+        if (line.position, line.name) == (key.position, key.name)
+        and canonical_json(line.arguments) == wanted
+    ]
+    if not alike:
+        return "Nothing is recorded of this call: its recording may have been interrupted."
+    last = alike[-1]
+    if last.identity != key.identity:
+        return (
+            "It was recorded with another version of the tool: its schema or its settings differ."
+        )
+    if last.timeout_s != key.timeout_s:
+        return f"It was recorded with a timeout of {last.timeout_s:g} s."
+    return "It was made more often than it was recorded."
 
 
 def explain(

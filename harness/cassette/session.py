@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
-from harness.cassette.canonical import CanonicalRequest, canonical_json
+from harness.cassette.canonical import CanonicalRequest
 from harness.cassette.each_once import redacting
-from harness.cassette.explain import Miss, explain
+from harness.cassette.explain import Miss, explain, explain_tool
 from harness.cassette.format import InteractionLine, StoredResponse, StoredResult, TrialLine
 from harness.cassette.keeping import LiveAnswer, keeping
 from harness.cassette.nearest import find_nearest
@@ -19,8 +19,6 @@ from harness.cassette.rules import Rules
 from harness.cassette.tape import Tape, ToolKey, verdict_id
 from harness.errors import HarnessError, ReplayMissError
 from harness.schema.results import Verdict
-
-_MAX_ARGUMENTS_CHARS = 300
 
 _IN_TOOL: ContextVar[bool] = ContextVar("in_tool", default=False)
 """Whether a tool is running here: its model calls are no turn of the trial's."""
@@ -323,13 +321,9 @@ class Session:
 
     def explain_tool(self, key: ToolKey) -> Miss:
         """Why a tool call has no recorded result, in words."""
-        hint = f"\nTo record from here on: {self._record_hint}" if self._record_hint else ""
-        arguments = canonical_json(key.arguments).decode()
-        if len(arguments) > _MAX_ARGUMENTS_CHARS:
-            arguments = arguments[:_MAX_ARGUMENTS_CHARS] + "…"
-        text = f"{self._where} has no recorded result of the tool call {key.name} {arguments}"
-        text += f" with a timeout of {key.timeout_s:g} s."
-        return Miss(f"tool {key.name}", text + hint)
+        with self._tape.lock:
+            beside = self._tape.tools_of(key.interaction)
+        return explain_tool(key, beside, where=self._where, record_hint=self._record_hint)
 
     def _explain(self, request: CanonicalRequest) -> Miss:
         recorded = self._tape.recorded_task_digest(self.variant)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import platform
 import threading
 from collections.abc import Container
@@ -166,6 +167,17 @@ class Tape:
         """A recorded tool call."""
         line = self._read(self.index.tools.get(name))
         return line if isinstance(line, ToolLine) else None
+
+    def tools_of(self, interaction: str | None) -> list[ToolLine]:
+        """The recorded tool calls that one answer asked for."""
+        mark = f'"interaction":{json.dumps(interaction)}'
+        named = [
+            name
+            for name, place in self.index.tools.items()
+            if mark.encode() in self._open().raw(place)
+        ]
+        lines = [line for name in named if (line := self.tool(name)) is not None]
+        return [line for line in lines if line.interaction == interaction]
 
     def verdict(self, name: str) -> VerdictLine | None:
         """A recorded verdict."""

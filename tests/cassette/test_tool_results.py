@@ -81,19 +81,22 @@ def test_replay_serves_results_and_runs_nothing(path: Path):
     assert '"sandbox":"bench"' in path.read_text()
 
 
+NOTHING = "Nothing is recorded of this call"
+
+
 @pytest.mark.parametrize(
-    ("invocation", "settings"),
+    ("invocation", "settings", "said"),
     [
-        (call("add", line="two"), ""),
-        (call("add", 1, line="one"), ""),
-        (call("append", line="one"), ""),
-        (call("add", line="one"), "other settings"),
-        (call("add", line="one", timeout_s=2), ""),
+        (call("add", line="two"), "", NOTHING),
+        (call("add", 1, line="one"), "", NOTHING),
+        (call("append", line="one"), "", NOTHING),
+        (call("add", line="one"), "other settings", "another version of the tool"),
+        (call("add", line="one", timeout_s=2), "", "It was recorded with a timeout of 1 s."),
     ],
     ids=["arguments", "position", "name", "tool", "timeout"],
 )
 def test_a_call_that_differs_in_anything_is_a_miss(
-    path: Path, invocation: ToolInvocation, settings: str
+    path: Path, invocation: ToolInvocation, settings: str, said: str
 ):
     with open_store(path) as store:
         session = store.session("a")
@@ -102,6 +105,7 @@ def test_a_call_that_differs_in_anything_is_a_miss(
         with pytest.raises(ReplayMissError, match=invocation.name) as caught:
             tools.invoke(invocation)
     assert HINT in str(caught.value)
+    assert said in str(caught.value)
     assert [miss.cause for miss in session.misses] == [f"tool {invocation.name}"]
 
 
