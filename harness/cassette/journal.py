@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -265,7 +266,8 @@ def replace_file(path: Path, lines: Iterable[bytes]) -> None:
             os.close(fd)
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
         raise InfrastructureError(
             f"{path}: cannot be written: {error.strerror}; nothing recorded was lost"
         ) from error

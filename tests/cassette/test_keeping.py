@@ -1,0 +1,160 @@
+"""Which answers are kept, and what becomes of an error that a retry may get over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cassette.format import StoredResponse
+from harness.cassette.rules import Rules
+from harness.cassette.session import Session
+from harness.cassette.view import read
+from harness.errors import ReplayMissError
+from harness.schema.recording import RecordingRules
+from tests.cassette.cells import answer, open_store, request
+
+WAITS = {
+    "content-type": "text/plain",
+    "retry-after": "30",
+    "retry-after-ms": "9",
+    "x-should-retry": "true",
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "0.jsonl"
+
+
+def error(status: int, text: str = "busy") -> StoredResponse:
+    return StoredResponse(status=status, headers=WAITS, type="text", body=text)
+
+
+def live(session: Session, *answers: StoredResponse, ask: str = "go") -> None:
+    """One request made again and again, as an SDK does it."""
+    for one in answers:
+        assert session.claim(request(ask)) is None
+        session.append(request(ask), one, latency_s=1)
+
+
+def statuses(path: Path) -> list[int]:
+    return [view.line.response.status for view in read(path).interactions.values()]
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+def test_an_error_that_was_got_over_is_dropped(path: Path, status: int):
+    with open_store(path, "all") as store:
+        session = store.session("a")
+        live(session, error(status), error(status), answer("at last"))
+        assert (session.recorded, session.elapsed_s) == (1, 1)
+        session.finish()
+    assert statuses(path) == [200]
+    with open_store(path) as store:
+        found = store.session("a").claim(request("go"))
+        assert found is not None
+        assert found.response == answer("at last")
+
+
+def test_an_error_that_was_never_got_over_is_kept_once_and_answers_every_retry(path: Path):
+    with open_store(path, "all") as store:
+        session = store.session("a")
+        live(session, error(503, "first"), error(429, "last"))
+        assert path.with_name("0.jsonl.partial").stat().st_size == 0
+        live(session, answer("other"), ask="something else")
+        session.finish()
+    assert statuses(path) == [200, 429]
+    with open_store(path) as store:
+        session = store.session("a")
+        for _ in range(4):
+            found = session.claim(request("go"))
+            assert found is not None
+            assert (found.repeats, found.response.status, found.response.body) == (
+                True,
+                429,
+                "last",
+            )
+            assert found.response.headers == {
+                "content-type": "text/plain",
+                "x-should-retry": "false",
+            }
+        assert session.last is None
+        assert session.elapsed_s == 0
+        assert session.claim(request("something else")) is not None
+        with pytest.raises(ReplayMissError):
+            session.claim(request("more"))
+
+
+def test_an_error_after_an_answer_to_the_same_request_comes_after_it(path: Path):
+    with open_store(path, "all") as store:
+        session = store.session("a")
+        live(session, answer("once"), error(500), error(500))
+        session.finish()
+    with open_store(path) as store:
+        session = store.session("a")
+        found = [session.claim(request("go")) for _ in range(4)]
+        assert [line and line.response.status for line in found] == [200, 500, 500, 500]
+
+
+def test_a_trial_that_is_not_complete_keeps_no_held_error(path: Path):
+    with open_store(path, "all") as store:
+        session = store.session("a")
+        live(session, answer("other"), ask="something else")
+        live(session, error(500))
+        session.finish(complete=False)
+    partial = path.with_name("0.jsonl.partial")
+    lines = [json.loads(line) for line in partial.read_text().splitlines()]
+    assert [line["kind"] for line in lines] == ["header", "parameters", "interaction"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 405, 407])
+def test_what_a_key_or_an_address_is_to_blame_for_is_never_recorded(path: Path, status: int):
+    with open_store(path, "all", rules=Rules(RecordingRules(keep_errors=True))) as store:
+        session = store.session("a")
+        live(session, error(status))
+        assert session.unanswered
+        session.finish()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("status", [200, 201, 302, 400, 413, 422])
+def test_every_other_answer_is_on_disk_at_once(path: Path, status: int):
+    with open_store(path, "all") as store:
+        session = store.session("a")
+        live(session, error(status))
+        assert not session.unanswered
+        assert statuses(path.with_name("0.jsonl.partial")) == [status]
+
+
+def test_errors_are_kept_in_their_order_where_the_suite_asks_for_it(path: Path):
+    with open_store(path, "all", rules=Rules(RecordingRules(keep_errors=True))) as store:
+        session = store.session("a")
+        live(session, error(429), error(503), answer("at last"))
+        session.finish()
+    with open_store(path) as store:
+        session = store.session("a")
+        found = [session.claim(request("go")) for _ in range(3)]
+        assert [line and line.response.status for line in found] == [429, 503, 200]
+        assert found[0] is not None
+        assert found[0].response.headers == WAITS
+
+
+def test_an_error_that_is_recorded_is_served_until_it_is_recorded_anew(path: Path):
+    with open_store(path, "new_episodes") as store:
+        session = store.session("a")
+        live(session, error(500))
+        session.finish()
+    with open_store(path, "new_episodes") as store:
+        session = store.session("b")
+        found = session.claim(request("go"))
+        assert found is not None
+        assert found.repeats
+        session.finish()
+    with open_store(path, "all") as store:
+        for variant in "ab":
+            session = store.session(variant)
+            if session.claim(request("go")) is None:
+                session.append(request("go"), answer("well"), latency_s=1)
+            session.finish()
+    assert statuses(path) == [200]

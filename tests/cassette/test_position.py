@@ -1,0 +1,111 @@
+"""Recordings that are replayed in order, whatever is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cassette.format import HeaderLine, StoredResult
+from harness.cassette.journal import Journal
+from harness.cassette.session import Session
+from harness.cassette.tape import Tape, ToolKey
+from harness.errors import CassetteError, ReplayMissError
+from harness.redaction import Redactor
+from harness.schema.results import RecordMode
+from tests.cassette.cells import ORIGIN, answer, open_store, request
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Two calls, and the two tool calls that the first answer asked for."""
+    path = tmp_path / "0.jsonl"
+    journal = Journal.open_for_writing(path)
+    journal.append(
+        HeaderLine(
+            suite="s", task="t", repeat=0, task_digest="", versions={}, match="position", source="x"
+        )
+    )
+    tape = Tape(journal, ORIGIN, Redactor({}))
+    first = tape.add_interaction(request("go"), 0, answer("one"), variant="v", latency_s=1)
+    for position, content in enumerate(("first", "second")):
+        key = ToolKey(first, position, "shell", {"n": position}, "", 0)
+        result = StoredResult(content=content, status="ok", duration_s=0)
+        tape.add_tool(key, result, sandbox=None, variant="v")
+    tape.add_interaction(request("go", "one", "on"), 0, answer("two"), variant="v", latency_s=1)
+    journal.close()
+    return path
+
+
+def ask(session: Session, *texts: str, **parameters: object) -> object:
+    line = session.claim(request(*texts, **parameters))
+    assert line is not None
+    return line.response.body
+
+
+def test_the_same_requests_get_their_answers_and_nothing_differs(path: Path):
+    with open_store(path) as store:
+        session = store.session("v")
+        assert [ask(session, "go"), ask(session, "go", "one", "on")] == [
+            {"text": "one"},
+            {"text": "two"},
+        ]
+        assert session.request_differences == []
+        session.finish()
+
+
+def test_other_requests_get_the_answers_in_order_and_each_difference_is_told_once(path: Path):
+    with open_store(path) as store:
+        session = store.session("v")
+        assert ask(session, "Go!") == {"text": "one"}
+        assert ask(session, "Go!", "one", "on") == {"text": "two"}
+        assert [(one.call, one.cause) for one in session.request_differences] == [
+            (1, "message 1 (user)"),
+        ]
+        assert "-go\n+Go!" in session.request_differences[0].difference
+        assert (session.misses, session.served) == ([], 2)
+
+
+def test_after_the_last_answer_comes_a_miss_that_says_so(path: Path):
+    with open_store(path) as store:
+        session = store.session("v")
+        ask(session, "go")
+        ask(session, "go")
+        with pytest.raises(ReplayMissError, match=r"2 recorded model calls in order.*call 3"):
+            ask(session, "go")
+        assert session.misses[0].cause == "after the last recorded call"
+
+
+def test_every_trial_begins_at_the_first_answer(path: Path):
+    with open_store(path) as store:
+        assert [ask(store.session(v), "anything") for v in "vw"] == [{"text": "one"}] * 2
+
+
+def test_tool_results_are_found_by_their_place_in_the_turn(path: Path):
+    with open_store(path) as store:
+        session = store.session("v")
+        ask(session, "go")
+        found = []
+        for position, arguments in ((1, {"n": 1}), (0, {"n": 7}), (0, {"n": 0})):
+            key = ToolKey(session.last, position, "shell", {**arguments}, "identity", 60)
+            result = session.tool_result(key)
+            found.append(None if result is None else result.content)
+        assert found == ["second", "first", None]
+        [difference] = session.request_differences
+        assert (difference.call, difference.cause) == (1, "tool shell")
+        assert "-  n: 0\n+  n: 7" in difference.difference
+
+
+@pytest.mark.parametrize("mode", ["new_episodes", "all"])
+def test_nothing_is_recorded_into_it(path: Path, mode: RecordMode):
+    before = path.read_bytes()
+    with pytest.raises(CassetteError, match=r"given in order.*harness fork"):
+        open_store(path, mode)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in path.parent.iterdir()] == ["0.jsonl"]
+
+
+def test_damage_is_found_when_it_is_opened(path: Path):
+    path.write_bytes(path.read_bytes().replace(b'"second"', b'"secund"'))
+    with pytest.raises(CassetteError, match=r"0\.jsonl:5: the line is damaged"):
+        open_store(path)
