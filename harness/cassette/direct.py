@@ -101,14 +101,15 @@ class DirectProvider:
         """The data of server-sent events, as the SDKs give it."""
         if response.type != "events":
             raise _NotPlainError
-        names = self.dialect.name == anthropic_messages.NAME
+        is_anthropic = self.dialect.name == anthropic_messages.NAME
         for event in map(_object, _list(response.body)):
-            if event.get("text") == "[DONE]":
+            if event.get("text") == "[DONE]" and vendor_of(self.dialect) == "openai":
                 return
-            # This vendor's SDK passes over events that bear no name.
-            if "data" not in event or (names and "event" not in event):
+            data = _object(event.get("data"))
+            # This vendor's SDK goes by the names, and passes over events that bear none.
+            if is_anthropic and event.get("event") != data.get("type"):
                 raise _NotPlainError
-            yield event["data"]
+            yield data
 
     def _read_by_sdk(
         self, line: InteractionLine, request: ModelRequest, on_delta: OnDelta | None

@@ -310,7 +310,14 @@ def test_an_answer_that_is_no_plain_success_is_read_by_the_sdk(
     other_form = Answer(200, vendor.answer) if streamed else vendor.streamed(vendor.answer)
     another_success = vendor.streamed(vendor.answer) if streamed else Answer(200, vendor.answer)
     another_success = replace(another_success, status=202)
-    odd = {**ODD, "in the other form": other_form, "another success": another_success}
+    marked = vendor.streamed(vendor.answer)
+    marked = replace(marked, body=f"{marked.body}data: [DONE]\n\n")
+    odd = {
+        **ODD,
+        "in the other form": other_form,
+        "another success": another_success,
+        "marked as done": marked,
+    }
 
     def run(provider: Provider) -> Any:
         outcomes = {}
@@ -325,10 +332,16 @@ def test_an_answer_that_is_no_plain_success_is_read_by_the_sdk(
     assert assert_alike(path, model, run).served == len(odd)
 
 
-def test_events_that_the_sdk_passes_over_are_passed_over(server: Lookalike, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [None, "ping", "error"])
+def test_what_the_sdk_makes_of_an_events_name_is_made_of_it(
+    name: str | None, server: Lookalike, tmp_path: Path
+) -> None:
     vendor = VENDORS["anthropic"]
     model = vendor.at(server.url)
-    server.answers = [stream(*anthropic.events(vendor.answer))]
+    named = stream(*anthropic.events(vendor.answer), names=True)
+    line = "" if name is None else f"event: {name}\n"
+    body = named.body.replace("event: content_block_start\n", line)
+    server.answers = [replace(named, body=body)]
 
     def run(provider: Provider) -> Any:
         return ask(provider, REQUEST, streamed=True)
