@@ -11,6 +11,8 @@ from pydantic_core import to_json
 from harness.errors import MalformedAnswerError
 from harness.schema.record import Json, JsonObject
 
+_CACHE_MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+
 Kind = TypeVar("Kind", str, list[Json], dict[str, Json])
 
 
@@ -94,8 +96,8 @@ def messages_of(body: JsonObject, key: str = "messages") -> list[JsonObject] | N
 
 def without_nulls(holder: JsonObject) -> JsonObject:
     """A copy without explicit nulls and cache marks, at this level only."""
-    if None in holder.values() or "cache_control" in holder:
-        return {k: v for k, v in holder.items() if v is not None and k != "cache_control"}
+    if None in holder.values() or not _CACHE_MARKS.isdisjoint(holder):
+        return {k: v for k, v in holder.items() if v is not None and k not in _CACHE_MARKS}
     return dict(holder)
 
 

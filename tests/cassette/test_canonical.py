@@ -217,6 +217,27 @@ def test_fields_that_do_not_change_the_answer_do_not_count(dialect: Any):
     assert model_request(dialect, {**body, "another": 1}).digest != plain.digest
 
 
+@pytest.mark.parametrize(
+    ("path", "mark"),
+    [
+        ("messages", {"cache_control": {"type": "ephemeral"}}),
+        ("chat/completions", {"prompt_cache_breakpoint": {"mode": "explicit"}}),
+        ("responses", {"prompt_cache_breakpoint": {"mode": "explicit"}}),
+    ],
+)
+def test_marks_for_the_vendors_cache_do_not_count(path: str, mark: JsonObject):
+    def identity(mark: JsonObject) -> str:
+        kind = "input_text" if path == "responses" else "text"
+        message = {"role": "user", "content": [{"type": kind, "text": "hi", **mark}]}
+        body = {"model": "m", "input" if path == "responses" else "messages": [message]}
+        request = canonical_request("POST", f"http://a/v1/{path}", json.dumps(body).encode())
+        assert request.is_model_call
+        return request.digest
+
+    assert identity(mark) == identity({})
+    assert identity({"another": 1}) != identity({})
+
+
 def test_every_kind_of_identity_stays_what_it_was():
     body = {"model": "m", "temperature": 0.6, "messages": [{"role": "user", "content": "é\u2028/"}]}
     request = canonical_request("POST", "http://a/v1/chat/completions", json.dumps(body).encode())
