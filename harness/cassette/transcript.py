@@ -166,7 +166,7 @@ def settings(endpoint: str, parameters: JsonObject, names: dict[str, str]) -> li
             passages.append(Passage("Tools", "\n".join(map(_tool, _tools(value)))))
         else:
             rest[key] = value
-    text = "\n".join(f"{key}: {plain(value)}" for key, value in rest.items())
+    text = "\n".join(f"{key}: {plain(value)}" for key, value in rest.items() if value is not None)
     title = f"Settings of {endpoint}" if endpoint in _DIALECTS else endpoint
     return [Passage(title, text), *passages]
 
@@ -194,11 +194,13 @@ def _tool(tool: Json) -> str:
         return plain(tool)
     schemas = ("parameters", "input_schema", "parametersJsonSchema")
     schema = next((inner[key] for key in schemas if key in inner), None)
-    # The whole schema would bury the conversation; a digest shows that it changed.
+    # All of it would bury the conversation; a digest shows that it changed.
     mark = hashlib.sha256(canonical_json(inner)).hexdigest()[:8]
     fields = schema.get("properties") if isinstance(schema, dict) else None
     arguments = ", ".join(fields) if isinstance(fields, dict) else ""
-    return f"{inner['name']}({arguments}) [{mark}]: {inner.get('description', '')}".rstrip(": ")
+    described, _, more = str(inner.get("description", "")).strip().partition("\n")
+    shown = f"{inner['name']}({arguments}) [{mark}]: {described}".rstrip(": ")
+    return f"{shown} …" if more else shown
 
 
 def arguments_text(arguments: Json) -> str:

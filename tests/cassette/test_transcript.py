@@ -163,7 +163,7 @@ def test_settings_show_system_text_and_tools_in_a_line_each():
         "tools": [
             {
                 "name": "write",
-                "description": "Write a file.",
+                "description": "Write a file.\nAll of it.",
                 "input_schema": {"type": "object", "properties": {"path": {}, "text": {}}},
             }
         ],
@@ -175,7 +175,7 @@ def test_settings_show_system_text_and_tools_in_a_line_each():
     ]
     assert shown[2].title == "Tools"
     assert shown[2].text.startswith("write(path, text) [")
-    assert shown[2].text.endswith("]: Write a file.")
+    assert shown[2].text.endswith("]: Write a file. …")
 
 
 def test_an_error_and_an_answer_from_elsewhere_are_shown_as_they_are():

@@ -106,7 +106,8 @@ class _Page:
             yield f"  imported from {head.source}"
         if head.match == "position":
             yield "  answers are given in order, whatever is asked"
-        yield f"  task {head.task_digest[:12]}"
+        if head.task_digest:
+            yield f"  task {head.task_digest[:12]}"
         rewards = {verdict.id: _rewards(verdict) for verdict in view.verdicts}
         for variant, trial in view.trials.items():
             lines = [
@@ -115,7 +116,7 @@ class _Page:
             facts = [
                 plural(len(trial.interactions), "model call"),
                 plural(len(trial.tools), "tool call"),
-                seconds(sum(line.latency_s for line in lines)),
+                *_time(sum(line.latency_s for line in lines)),
                 *(rewards.get(name, "") for name in trial.verdicts),
             ]
             yield f"  {variant}: {', '.join(facts)}, {trial.finished_at.date()}"
@@ -137,7 +138,7 @@ class _Page:
 
     def _call(self, one: SpokenCall, after: Sequence[SpokenCall]) -> Iterator[str]:
         variants = ", ".join(one.call.interaction.variants)
-        yield f"━━ {one.call.number} · {variants} · {' · '.join(_facts(one))}"
+        yield f"━━ {' · '.join((str(one.call.number), variants, *_facts(one)))}"
         for passage in (*one.asked, *one.answered):
             yield from self._passage(passage)
         for tool in one.ran:
@@ -177,7 +178,7 @@ class _Page:
 
 def _facts(one: SpokenCall) -> Iterator[str]:
     line = one.call.interaction.line
-    yield seconds(line.latency_s)
+    yield from _time(line.latency_s)
     if line.first_byte_s is not None:
         yield f"first byte after {seconds(line.first_byte_s)}"
     if one.turn is not None and one.turn.usage is not None:
@@ -190,6 +191,11 @@ def _facts(one: SpokenCall) -> Iterator[str]:
         yield "closed before its end"
     if line.repeats:
         yield "also given to every later request like it"
+
+
+def _time(duration_s: float) -> list[str]:
+    """A duration; nothing where it is not known, as in what was imported."""
+    return [seconds(duration_s)] if duration_s else []
 
 
 def _tokens(usage: Usage) -> str:
