@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from harness.schema.record import Record
 from harness.schema.results import MissCause, TrialRecord
+
+_FEW_CAUSES = 3
 
 
 class MissGroup(Record):
@@ -33,9 +36,10 @@ def group_misses(trials: Iterable[TrialRecord]) -> tuple[MissGroup, ...]:
 
 def _group(members: Sequence[tuple[TrialRecord, MissCause]]) -> MissGroup:
     trials = [trial for trial, _ in members]
-    causes = dict.fromkeys(miss.cause for _, miss in members)
+    causes = [cause for cause, _ in Counter(miss.cause for _, miss in members).most_common()]
+    more = f" and {len(causes) - _FEW_CAUSES} more" if len(causes) > _FEW_CAUSES else ""
     return MissGroup(
-        cause=", ".join(causes),
+        cause=", ".join(causes[:_FEW_CAUSES]) + more,
         difference=members[0][1].difference,
         tasks=tuple(dict.fromkeys(trial.task for trial in trials)),
         variants=tuple(dict.fromkeys(trial.variant for trial in trials)),

@@ -52,6 +52,10 @@ def command(terminal: Terminal, suite: str, yes: bool, allow_live: bool, **optio
     if environment().get("CI") and not allow_live:
         raise BadInputError("accept calls models, and CI is set; add --allow-live")
     chosen = Selection(**options)
+    if chosen.out is not None and chosen.out.exists():
+        raise BadInputError(
+            f"{chosen.out}: this folder is there already; choose another with --out"
+        )
     planned = plan_suite(suite, chosen)
     if not planned.recordable:
         raise BadInputError(f"{suite}: scenarios ask no model, so there is nothing to record")

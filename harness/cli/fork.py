@@ -12,6 +12,7 @@ import click
 from harness.analysis import numbers
 from harness.analysis.exact import unscored_trial
 from harness.analysis.misses import group_misses
+from harness.cassette.view import read
 from harness.cli import FINE, UNDECIDED
 from harness.cli.execution import REPLAY, Answering, Planned, Selection, check_keys, plan_suite
 from harness.cli.options import Folder, environment, make_command
@@ -97,7 +98,7 @@ def command(
     log = find_run(run)
     source = _Source(log, log.run(), find_trial(log, trial))
     fork = Fork(run_id=source.run.run_id, trial_id=source.trial.trial_id, turn=turn)
-    recalled, calls = _recall(source, turn, cassettes)
+    recalled, calls = _recall(source, turn, cassettes, record_mode)
     planned = source.plan(cassettes, overrides, Answering(record_mode=record_mode), out)
     if record_mode != "none":
         check_keys(planned)
@@ -158,7 +159,7 @@ class _Source:
         return replace(planned, cells=(cell,))
 
 
-def _recall(source: _Source, turn: int, cassettes: Path) -> tuple[Recalled, int]:
+def _recall(source: _Source, turn: int, cassettes: Path, mode: ForkMode) -> tuple[Recalled, int]:
     """Replay the trial as it was; gives what it was given, and its model calls before the turn.
 
     Raises:
@@ -168,6 +169,12 @@ def _recall(source: _Source, turn: int, cassettes: Path) -> tuple[Recalled, int]
     if trial.cassette is None:
         raise BadInputError(f"{trial.trial_id}: a scenario has no recording to fork")
     planned = source.plan(cassettes)
+    file = cassettes / trial.cassette
+    if mode == "none" and file.exists() and read(file).header.match == "position":
+        raise BadInputError(
+            f"--record-mode none: {file} gives its answers in order, whatever is asked; leave it "
+            "out to go on with a live model"
+        )
     with open_cassette(planned.cells[0], planned.settings) as store:
         again, recalled = recall(planned.specs[0], store, planned.settings)
     if again.record.transcript_digest != trial.transcript_digest:

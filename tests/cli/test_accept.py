@@ -77,19 +77,20 @@ def test_where_nothing_misses_nothing_is_recorded(recorded, harness, server):
 def test_without_somebody_to_ask_it_needs_yes(recorded, server):
     change_fruit(recorded)
     before = cassettes(recorded)
-    done = in_process("accept", "tiny", folder=recorded)
+    done = in_process("accept", "tiny", "--task", "fruit", "--repeats", "1", folder=recorded)
     assert (done.code, done.out) == (2, "")
-    assert "4 trials would be recorded from live models; give --yes to do it" in done.err
+    assert "2 trials would be recorded from live models; give --yes to do it" in done.err
     assert (server.asked, cassettes(recorded)) == ([], before)
 
 
 def test_ci_accepts_only_where_that_is_allowed(recorded, harness, monkeypatch, server):
     monkeypatch.setenv("CI", "true")
     change_fruit(recorded)
-    done = harness("accept", "tiny", "--yes")
+    options = ("--yes", "--task", "fruit", "--variants", "plain", "--repeats", "1")
+    done = harness("accept", "tiny", *options)
     assert (done.code, server.asked) == (2, [])
     assert "add --allow-live" in done.err
-    assert harness("accept", "tiny", "--yes", "--allow-live").code == 0
+    assert harness("accept", "tiny", *options, "--allow-live").code == 0
 
 
 def test_keys_are_looked_for_before_anything_is_asked(recorded, harness, monkeypatch):
@@ -105,10 +106,20 @@ def test_keys_are_looked_for_before_anything_is_asked(recorded, harness, monkeyp
 
 def test_a_server_that_is_gone_is_named_and_leaves_the_misses(recorded, harness):
     change_fruit(recorded)
-    done = harness("accept", "tiny", "--yes", "--task", "fruit", "--repeats", "1")
+    limits = ("--task", "fruit", "--variants", "plain", "--repeats", "1")
+    done = harness("accept", "tiny", "--yes", *limits)
     assert done.code == 3
-    assert "2 of 2 trials without a result (2 infrastructure_error), in fruit\n" in done.err
+    assert "1 of 1 trial without a result (1 infrastructure_error), in fruit\n" in done.err
     assert "cannot reach http://127.0.0.1:" in done.err
+
+
+def test_a_run_folder_that_is_there_is_refused_before_anything_is_recorded(
+    recorded, harness, server
+):
+    change_fruit(recorded)
+    done = harness("accept", "tiny", "--yes", "--out", "reports/first")
+    assert (done.code, server.asked) == (2, [])
+    assert "reports/first: this folder is there already" in done.err
 
 
 def test_scenarios_have_nothing_to_record(recorded, harness):

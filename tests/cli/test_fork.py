@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cassette.format import decode_line, encode_line
 from tests.cassette.loopback import upstream
 from tests.cli.tiny import FRUIT, calls_in, model_server, text_of, trials_of, write
 
@@ -90,6 +91,30 @@ def test_without_recording_what_is_not_in_the_cassette_is_a_miss(recorded, harne
     assert done.code == 3
     assert "1 of 1 trial without a result (1 replay_miss), in lines\n" in done.err
     assert "-temperature: 0.5\n    +temperature: 0" in done.err
+
+
+def test_a_recording_that_is_given_in_order_goes_on_with_a_live_model(recorded, harness):
+    path = recorded / "cassettes/tiny/fruit/0.jsonl"
+    first, *lines = path.read_bytes().splitlines(keepends=True)
+    header = decode_line(first.rstrip())
+    path.write_bytes(encode_line(header.model_copy(update={"match": "position"})) + b"".join(lines))
+    limits = ("--task", "fruit", "--variants", "plain", "--repeats", "1")
+    assert harness("run", "tiny", *limits, "--out", "ordered").code == 0
+    options = ("fork", "ordered", "fruit/plain/0", "--turn", "2")
+    done = harness(*options, "--record-mode", "none")
+    assert done.code == 2
+    assert "gives its answers in order" in done.err
+    with model_server(solve=lambda messages: "There is an apple now.") as server:
+        done = harness(*options, *at(server.port), "--json")
+    assert (done.code, len(server.asked)) == (0, 1)
+    assert done.json["trial"]["outcome"] == "passed"
+
+
+def test_a_model_that_cannot_be_asked_is_named(recorded, harness):
+    done = harness("fork", "first", "fruit/plain/0", "--turn", "2", "--out", "forked")
+    assert done.code == 3
+    assert "fruit/plain/0 from turn 2 on: infrastructure_error (before: completed" in done.out
+    assert "cannot reach http://127.0.0.1:" in done.err
 
 
 def test_a_trial_that_missed_goes_on_from_there(recorded, harness):
