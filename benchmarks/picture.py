@@ -61,8 +61,10 @@ def svg(results: Results) -> str:
                     place = f'cx="{x(calls):.1f}" cy="{y(rate):.1f}"'
                     yield f'<circle {place} r="3.5" fill="{colour}"/>'
                 calls, rate = points[-1]
+                # Below its line where other lines go on beside it.
+                below = 4 if calls == sizes[-1] else 17
                 title = NAMES.get(name, name)
-                yield _text(x(calls) + 9, y(rate) + 4, title, fill=colour, weight="600")
+                yield _text(x(calls) + 9, y(rate) + below, title, fill=colour, weight="600")
 
     start = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
