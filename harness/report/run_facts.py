@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -144,7 +145,8 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
         _unscored(
             unscored,
             f"{_trials(unscored, 'has', 'have')} no result",
-            f"{kinds}: not scored, and in no average and no comparison.",
+            f"{kinds}: not scored, and in no average and no comparison."
+            + _how_to_record(run, unscored),
         ),
         *_misses(unscored),
         _notice(
@@ -180,6 +182,15 @@ def _unscored(unscored: Sequence[TrialRecord], title: str, text: str) -> Notice 
         return None
     others = [trial for trial in unscored if trial.miss is None]
     return _notice(others, title, text) or Notice(title, text, (), 0)
+
+
+def _how_to_record(run: RunRecord, unscored: Sequence[TrialRecord]) -> str:
+    if not any(trial.miss for trial in unscored):
+        return ""
+    options = [part for text in run.overrides for part in ("--set", text)]
+    options += ["--preset", run.preset] if run.preset else []
+    command = shlex.join(("harness", "accept", run.suite_folder, *options))
+    return f" To record what is missing: {command}"
 
 
 def _misses(unscored: Sequence[TrialRecord]) -> Iterator[Notice | None]:

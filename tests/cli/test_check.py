@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import subprocess
 from pathlib import Path
@@ -80,6 +81,12 @@ def test_one_change_is_one_cause_in_all_tasks_and_variants(recorded, harness):
     assert done.code == 3
     assert "  the system prompt: 8 trials of fruit, lines (confirmed, plain)\n" in done.out
     assert done.out.count("+You work in a folder.") == 1
+    (report,) = (path for path in Path("reports").glob("*/report.html") if "first" not in str(path))
+    page = html.unescape(report.read_text(encoding="utf-8"))
+    notices = page[page.index('id="notices"') :].partition("</section>")[0]
+    assert "To record what is missing: harness accept tiny<" in notices
+    assert "8 replay misses: the system prompt.</strong> Tasks: fruit, lines. Variants: " in notices
+    assert '<span class="added">+You work in a folder.</span>' in notices
 
 
 def test_causes_that_differ_are_told_one_by_one(recorded, harness):
