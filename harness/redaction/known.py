@@ -81,6 +81,8 @@ def _around(text: str, start: int, end: int) -> tuple[int, int]:
     first = max(0, start - _AROUND_CHARS)
     while start > first and text[start - 1] in _BASE64:
         start -= 1
+    if start > first and text[start - 1] == "\\":
+        start += 1  # the letter of an escape is no part of it
     last = min(len(text), end + _AROUND_CHARS)
     while end < last and text[end] in _BASE64:
         end += 1

@@ -177,8 +177,9 @@ class Redactor:
         clean = self._walk(value)
         if isinstance(value, str) and clean is value:
             # Its name may say that it is one.
-            written = json.dumps({key: value}, ensure_ascii=False)
-            if any(one.start > len(key) for one in self._all(written)):
+            name = json.dumps(key, ensure_ascii=False)
+            written = f"{name}: {json.dumps(value, ensure_ascii=False)}"
+            if any(one.start > len(name) for one in self._all(written)):
                 return PLACEHOLDER
         return clean
 

@@ -128,6 +128,13 @@ def test_a_key_in_base64_is_found_wherever_it_begins(before: str, after: str):
         assert text == f"a {PLACEHOLDER} b"
 
 
+def test_a_key_in_base64_takes_no_escape_apart():
+    key = "swordfish?~swordfish"
+    value: Any = json.dumps({"a": f"x\n{base64.b64encode(key.encode()).decode()}"})
+    clean: Any = Redactor({"A_API_KEY": key}, rules=False).json(value)
+    assert json.loads(clean) == {"a": f"x\n{PLACEHOLDER}"}
+
+
 def test_a_key_that_is_part_of_a_longer_one_takes_it_along():
     key = "a1B2" * 6
     assert Redactor({"A_API_KEY": key}).text(f"sk-{key}zz") == PLACEHOLDER

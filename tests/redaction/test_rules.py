@@ -43,6 +43,7 @@ def test_a_credential_is_found_in_values_keys_and_json_within_json(kind: str):
     assert written.count(PLACEHOLDER) == 3
     assert json.dumps(planted.secret)[1:-1] not in written
     assert REDACTOR.json(clean) == clean
+    assert REDACTOR.find(written) == []
 
 
 @KINDS
