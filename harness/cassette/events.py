@@ -42,56 +42,61 @@ class EventReader:
         self.events: list[Json] = []
         self.ended = False
         """Whether the last event has come."""
+        self._at_s: float | None = None
         self._json_lines = is_json_lines(content_type)
-        self._rest = b""
+        self._rest = bytearray()
         self._event: JsonObject = {}
         self._data: list[str] = []
         self._odd = False
 
     def feed(self, data: bytes, at_s: float | None = None) -> None:
         """Take what came `at_s` seconds after the request."""
+        self._at_s = at_s
+        if b"\n" not in data and b"\r" not in data:
+            self._rest += data
+            return
         # A line end may be cut in half: whether a line feed follows is not known yet.
-        text = self._rest + data
+        text = bytes(self._rest + data)
         held = b"\r" if text.endswith(b"\r") else b""
         text = text.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         *lines, rest = text.split(b"\n")
-        self._rest = rest + held
+        self._rest = bytearray(rest + held)
         for line in lines:
-            self._line(line, at_s)
+            self._line(line)
 
-    def close(self, *, cut: bool, at_s: float | None = None) -> list[Json] | None:
+    def close(self, *, cut: bool) -> list[Json] | None:
         """The events; None where the body holds something that events would lose.
 
         What comes after the last whole event of a stream that was cut reached no reader.
         """
         if self._rest and not cut:
-            rest, self._rest = self._rest, b""
-            self._line(rest.removesuffix(b"\r"), at_s)
+            rest, self._rest = bytes(self._rest), bytearray()
+            self._line(rest.removesuffix(b"\r"))
         if self.ended and (self._event or self._data):
-            self._dispatch(at_s)
+            self._dispatch()
         if not cut and (self._event or self._data):
             return None
         return None if self._odd else self.events
 
-    def _line(self, raw: bytes, at_s: float | None) -> None:
+    def _line(self, raw: bytes) -> None:
         try:
             line = raw.decode()
         except UnicodeDecodeError:
             self._odd = True
             return
         if self._json_lines:
-            self._json_line(line, at_s)
+            self._json_line(line)
         elif not line:
-            self._dispatch(at_s)
+            self._dispatch()
         else:
             self._field(line)
         self.ended = self.ended or _is_last(raw, json_lines=self._json_lines)
 
-    def _json_line(self, line: str, at_s: float | None) -> None:
+    def _json_line(self, line: str) -> None:
         if line.strip():
             event = _with_data({}, [line])
             self._odd = self._odd or "data" not in event
-            self.events.append(_at(event, at_s))
+            self.events.append(_at(event, self._at_s))
 
     def _field(self, line: str) -> None:
         name, _, value = line.partition(":")
@@ -103,9 +108,9 @@ class EventReader:
         elif name:
             self._odd = True
 
-    def _dispatch(self, at_s: float | None) -> None:
+    def _dispatch(self) -> None:
         if self._event or self._data:
-            self.events.append(_at(_with_data(self._event, self._data), at_s))
+            self.events.append(_at(_with_data(self._event, self._data), self._at_s))
         self._event, self._data = {}, []
 
 

@@ -3,15 +3,18 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cassette.body import response_bytes, response_facts, store_response
+from harness.cassette.events import EventReader
 from harness.redaction import Redactor
 
 PLAIN = Redactor({}, rules=False)
+JSON_LINES = "application/x-ndjson"
 
 
 @given(st.binary() | st.text().map(str.encode) | st.just(b"{"))
@@ -59,6 +62,69 @@ def test_line_ends_and_spacing_are_unified_and_comments_dropped():
     body = b': still working\n\ndata:{"a": 1}\r\n\r\n\r\ndata: [DONE]'
     stored = store_response(200, {"content-type": EVENTS}, body, PLAIN)
     assert response_bytes(stored) == b'data: {"a":1}\n\ndata: [DONE]\n\n'
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_events_are_the_same_in_whatever_pieces_they_come(size: int, end: str):
+    text = 'event: a\ndata: {"n": "☃"}\n\n: still there\n\ndata: one\ndata: two\n\ndata: [DONE]\n\n'
+    body = text.replace("\n", end).encode()
+    reader = EventReader(EVENTS)
+    ended = []
+    for start in range(0, len(body), size):
+        reader.feed(body[start : start + size], start / 1000)
+        ended.append(reader.ended)
+    events: Any = reader.close(cut=False)
+    assert [{k: v for k, v in event.items() if k != "at_s"} for event in events] == [
+        {"event": "a", "data": {"n": "☃"}},
+        {"text": "one\ntwo"},
+        {"text": "[DONE]"},
+    ]
+    assert [event["at_s"] for event in events] == sorted(event["at_s"] for event in events)
+    assert ended[-1]
+    assert not any(ended[:-3])
+
+
+@pytest.mark.parametrize(
+    ("content_type", "line", "last"),
+    [
+        (EVENTS, 'data: {"type":"message_stop"}', True),
+        (EVENTS, 'data: {"type":"response.completed","response":{}}', True),
+        (EVENTS, "data: [DONE]", True),
+        (EVENTS, 'data: {"text":"data: [DONE]"}', False),
+        (EVENTS, 'data: {"delta":"say \\"message_stop\\"","type":"message_delta"}', False),
+        (EVENTS, 'data: {"x":{"type":"message_stop"}}', False),
+        (EVENTS, "event: message_stop", False),
+        (JSON_LINES, '{"message":{},"done": true}', True),
+        (JSON_LINES, '{"message":{},"done":false}', False),
+        (JSON_LINES, '{"message":{"done":true},"done":false}', False),
+        (JSON_LINES, "data: [DONE]", False),
+    ],
+)
+def test_the_last_event_is_known_by_its_own_line(content_type: str, line: str, last: bool):
+    reader = EventReader(content_type)
+    reader.feed(f"{line}\n".encode())
+    assert reader.ended is last
+
+
+def test_a_last_event_is_whole_without_its_empty_line():
+    reader = EventReader(EVENTS)
+    reader.feed(b'data: {"type":"message_stop"}\n')
+    assert reader.close(cut=False) == [{"data": {"type": "message_stop"}}]
+
+
+def test_an_event_that_was_cut_is_not_kept():
+    headers = {"content-type": EVENTS}
+    stored = store_response(200, headers, b'data: {"a":1}\n\ndata: {"b', PLAIN, cut=True)
+    assert (stored.cut, stored.body) == (True, [{"data": {"a": 1}}])
+
+
+def test_json_lines_are_kept_as_events():
+    body = b'{"a":1,"done":false}\n{"a":"x","done":true}\n'
+    stored = store_response(200, {"content-type": JSON_LINES}, body, PLAIN)
+    assert stored.type == "events"
+    assert response_bytes(stored) == body
+    assert store_response(200, {"content-type": JSON_LINES}, b"no\n", PLAIN).type == "text"
 
 
 @pytest.mark.parametrize("body", ['data: {"a":1}', "odd\n\n", "data: {\nevent: x"])

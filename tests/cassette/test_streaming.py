@@ -317,3 +317,21 @@ def test_answers_of_a_mock_transport_are_recorded(tmp_path: Path):
     with use(path):
         assert asyncio.run(ask(httpx2.MockTransport(refuse))) == live == [{"n": 1}, {"n": 2}]
         assert asyncio.run(read(httpx2.MockTransport(refuse))) == "one, two"
+
+
+def test_a_signed_request_is_sent_as_it_was_signed(tmp_path: Path):
+    """Signatures of AWS hold for all headers; other requests ask for plain answers."""
+    asked = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.headers["accept-encoding"])
+        return httpx2.Response(200, json={})
+
+    with (
+        use(tmp_path / "0.jsonl", "once"),
+        httpx2.Client(transport=httpx2.MockTransport(answer)) as client,
+    ):
+        for signature in ("AWS4-HMAC-SHA256 x", "Bearer x"):
+            headers = {"authorization": signature, "accept-encoding": "gzip"}
+            client.post(f"http://a/{signature[:1]}", headers=headers)
+    assert asked == ["gzip", "identity"]

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from harness.cassette.body import response_bytes
-from harness.cassette.http.answer import Answer, answer_to
+from harness.cassette.http.answer import Answer, Live, answer_to
 from harness.cassette.http.recording import Recording
 from harness.cassette.http.streams import (
     LIBRARIES,
@@ -62,14 +62,10 @@ def _handle(library: ModuleType, handle: _Handle) -> _Handle:
             return _response(library, request, found)
         _ask_for_plain(request)
         response = handle(transport, request)
-        recording = Recording(found, response.status_code, dict(response.headers))
-        if not _is_read(response):
-            response.stream = Tee(response.stream, recording)
-            if not response.is_success:
-                response.stream = library.ByteStream(_read(response.stream))
-        else:
-            recording.take(b"".join(response.stream))
-            recording.end()
+        recording = _recording(found, response)
+        if recording is not None:
+            body = Tee(response.stream, recording)
+            response.stream = body if response.is_success else library.ByteStream(_read(body))
         return response
 
     return answer
@@ -85,27 +81,36 @@ def _handle_async(library: ModuleType, handle: _AsyncHandle) -> _AsyncHandle:
             return _response(library, request, found)
         _ask_for_plain(request)
         response = await handle(transport, request)
-        recording = Recording(found, response.status_code, dict(response.headers))
-        if not _is_read(response):
-            response.stream = AsyncTee(response.stream, recording)
-            if not response.is_success:
-                response.stream = library.ByteStream(await _read_async(response.stream))
-        else:
-            recording.take(b"".join(response.stream))
-            recording.end()
+        recording = _recording(found, response)
+        if recording is not None:
+            body = AsyncTee(response.stream, recording)
+            response.stream = (
+                body if response.is_success else library.ByteStream(await _read_async(body))
+            )
         return response
 
     return answer
 
 
 def _ask_for_plain(request: Any) -> None:
-    """A packed stream would have to be unpacked to see its end, and says no more."""
-    request.headers["accept-encoding"] = "identity"
+    """Have the answer sent unpacked, as it is kept; but a signature may hold for the header."""
+    if not request.headers.get("authorization", "").startswith("AWS4-"):
+        request.headers["accept-encoding"] = "identity"
 
 
-def _is_read(response: Any) -> bool:
-    """Whether a transport made the answer with its body, and nobody will read its stream."""
-    return bool(response.is_stream_consumed)
+def _recording(live: Live, response: Any) -> Recording | None:
+    """What records the answer as it is read; None where there is nothing left to read."""
+    if response.is_informational:
+        return None
+    headers = dict(response.headers)
+    if not response.is_stream_consumed:
+        return Recording(live, response.status_code, headers)
+    # A transport made it with its body: nobody will read its stream, and it is unpacked.
+    headers.pop("content-encoding", None)
+    recording = Recording(live, response.status_code, headers)
+    recording.take(response.content)
+    recording.end()
+    return None
 
 
 def _read(stream: Tee) -> bytes:
