@@ -289,9 +289,12 @@ class Tape:
 
         Raises:
             InfrastructureError: they could not be written.
+            CassetteError: the file is only replayed, or holds a line of the same id.
         """
         with self.lock:
             journal = self._open()
+            if not journal.writable:
+                raise CassetteError(f"{journal.path}: is only replayed; nothing can be added to it")
             for line in filter(self.index.has, lines):
                 raise CassetteError(f"{journal.path}: this {line.kind} is recorded already: {line}")
             if journal.is_empty:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from harness.cassette.view import read
 from harness.errors import InfrastructureError
 from harness.schema.record import JsonObject
 from harness.schema.results import RecordMode, Verdict
-from tests.cassette.cells import ask, open_store, request
+from tests.cassette.cells import ORIGIN, ask, open_store, request
 
 TURNS = 6
 
@@ -165,6 +166,39 @@ def test_a_line_whose_parent_goes_is_written_with_what_it_had_from_it(path: Path
     assert [view.parent for view in views] == [None, None]
     with open_store(path) as store:
         assert store.session("b").claim(calls["b"]) is not None
+
+
+def test_a_merge_that_was_interrupted_after_the_rename_is_done_again(path: Path):
+    converse(path, "new_episodes", "a", "b")
+    partial = path.with_name("0.jsonl.partial")
+    with open_store(path, "all") as store:
+        session = store.session("a")
+        ask(session, "turn 0", live="other")
+        session.finish()
+        left = partial.read_bytes()
+    merged = path.read_bytes()
+    partial.write_bytes(left)
+    with open_store(path, "new_episodes") as store:
+        session = store.session("a")
+        assert ask(session, "turn 0", live="never") == "other"
+        session.finish()
+    assert path.read_bytes() == merged
+    assert not partial.exists()
+
+
+def test_another_version_of_the_task_changes_the_header_and_the_trial(path: Path):
+    def say(digest: str) -> list[str]:
+        origin = replace(ORIGIN, task_digest=digest)
+        with open_store(path, "all", origin=origin) as store:
+            session = store.session("a")
+            ask(session, "go", live="x")
+            session.finish()
+        return lines(path)
+
+    before, after = say("t1"), say("t2")
+    changed = [at for at, line in enumerate(after) if line not in before]
+    assert [json.loads(after[at])["kind"] for at in changed] == ["header", "trial"]
+    assert len(after) == len(before)
 
 
 def chat(number: int, text: str) -> JsonObject:

@@ -319,6 +319,22 @@ def test_an_interaction_without_its_parent_or_parameters_is_an_error(path: Path)
             open_store(path, "new_episodes")
 
 
+def test_a_file_that_is_replayed_is_never_added_to(path: Path):
+    record(path, "new_episodes", "x", "a")
+    before = path.read_bytes()
+    with open_store(path) as store, pytest.raises(CassetteError, match="only replayed"):
+        store.session("a").record_verdict("transcript", "tests", Verdict())
+    assert path.read_bytes() == before
+
+
+def test_a_line_is_not_recorded_twice(path: Path):
+    with open_store(path, "new_episodes") as store:
+        session = store.session("a")
+        session.record_verdict("transcript", "tests", Verdict())
+        with pytest.raises(CassetteError, match="verdict is recorded already"):
+            session.record_verdict("transcript", "tests", Verdict(log="other"))
+
+
 def test_two_lines_of_one_id_are_an_error(path: Path):
     record(path, "new_episodes", "x", "a")
     path.write_bytes(path.read_bytes() + sealed(**interaction_of(path)))
