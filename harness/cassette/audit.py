@@ -49,8 +49,27 @@ class Expected:
     variants: frozenset[str]
 
 
-Cells = Mapping[tuple[str, str, int], Expected]
-"""The cassettes that suites have, by suite, task and repeat."""
+Cell = tuple[str, str, int]
+"""Suite, task and repeat."""
+
+Cells = Mapping[Cell, Expected]
+"""The cassettes that suites have."""
+
+
+def place_of(path: Path) -> Cell | None:
+    """The suite, task and repeat that a file is named after: SUITE/TASK/REPEAT.jsonl."""
+    suite, task = path.absolute().parts[-3:-1] if len(path.absolute().parts) > 3 else ("", "")
+    return (suite, task, int(path.stem)) if path.stem.isdecimal() else None
+
+
+def cell_of(path: Path, header: HeaderLine, cells: Cells | None) -> Cell | None:
+    """The cell of a known suite that a cassette is for; None where it is for none of them."""
+    suites = {suite for suite, _, _ in cells or ()}
+    recorded = (header.suite, header.task, header.repeat)
+    for cell in (place_of(path), recorded):
+        if cell is not None and cell[0] in suites:
+            return cell
+    return None
 
 
 def audit(path: Path, redactor: Redactor, cells: Cells | None = None) -> list[Finding]:
@@ -123,26 +142,27 @@ class _Audit:
                     yield self._finding("duplicate", text, [each.number])
 
     def _by_suite(self, header: HeaderLine) -> Iterator[Finding]:
-        key = (header.suite, header.task, header.repeat)
         expected = None
-        if self._cells is not None and any(suite == header.suite for suite, _, _ in self._cells):
-            yield from self._place(header)
-            expected = self._cells.get(key)
+        cell = cell_of(self._path, header, self._cells)
+        if self._cells is not None and cell is not None:
+            expected = self._cells.get(cell)
             if expected is None:
-                text = f"suite {header.suite!r} has no task {header.task!r} with a repeat"
-                yield self._finding("orphaned", f"{text} {header.repeat}")
+                text = f"suite {cell[0]!r} has no task {cell[1]!r} with repeat {cell[2]}"
+                yield self._finding("orphaned", text)
                 return
+            yield from self._name(header)
         yield from self._playing(None if expected is None else expected.variants)
         if expected is not None:
             yield from self._versions(expected)
 
-    def _place(self, header: HeaderLine) -> Iterator[Finding]:
-        """A cassette is found by its name: SUITE/TASK/REPEAT.jsonl."""
-        place = Path(header.suite, header.task, f"{header.repeat}.jsonl")
-        parts = self._path.absolute().parts
-        if parts[-len(place.parts) :] != place.parts:
-            text = f"it was recorded as {place}, and nobody looks for it here"
-            yield self._finding("orphaned", text)
+    def _name(self, header: HeaderLine) -> Iterator[Finding]:
+        """A cassette is found by its name alone, and was recorded under one."""
+        place, recorded = place_of(self._path), (header.suite, header.task, header.repeat)
+        name = f"{header.suite}/{header.task}/{header.repeat}.jsonl"
+        if place is None or place[0] not in {suite for suite, _, _ in self._cells or ()}:
+            yield self._finding("orphaned", f"it belongs to {name}, and nobody looks for it here")
+        elif place != recorded:
+            yield self._finding("stale", f"it was recorded as {name}", [1])
 
     def _playing(self, variants: frozenset[str] | None) -> Iterator[Finding]:
         playing = played(self._lines, variants)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.cassette.audit import Cells
+from harness.cassette.audit import Cells, cell_of
 from harness.cassette.format import HeaderLine, ParametersLine
 from harness.cassette.journal import Journal, replace_file
 from harness.cassette.lines import FileLine, problems, read_lines
@@ -70,10 +70,11 @@ def plan_pruning(path: Path, cells: Cells | None = None) -> Pruning | None:
     lines = read_lines(path)
     header = _header(path, lines)
     variants = None
-    if cells is not None and any(suite == header.suite for suite, _, _ in cells):
-        expected = cells.get((header.suite, header.task, header.repeat))
+    cell = cell_of(path, header, cells)
+    if cells is not None and cell is not None:
+        expected = cells.get(cell)
         if expected is None:
-            why = f"suite {header.suite!r} has no task {header.task!r} with repeat {header.repeat}"
+            why = f"suite {cell[0]!r} has no task {cell[1]!r} with repeat {cell[2]}"
             numbers = tuple(each.number for each in lines)
             return _pruning(path, lines, [Removal(numbers, why)], set())
         variants = expected.variants

@@ -95,17 +95,20 @@ def read_damaged(path: Path) -> tuple[CassetteView, tuple[Problem, ...]]:
     """
     lines = read_lines(path)
     found = tuple(problems(lines))
-    header = lines[0].line if lines else None
-    if not isinstance(header, HeaderLine):
-        raise CassetteError(f"{path}:1: {_not_a_cassette(lines, found)}")
+    # It may not be the first line while a merge is not finished.
+    header = next((each.line for each in lines if isinstance(each.line, HeaderLine)), None)
+    if header is None:
+        raise CassetteError(f"{path}:1: {_not_a_cassette(found)}")
     return view_of(path, header, lines), found
 
 
-def _not_a_cassette(lines: list[FileLine], found: tuple[Problem, ...]) -> str:
+def _not_a_cassette(found: tuple[Problem, ...]) -> str:
     first = found[0].text
-    if not lines or lines[0].line is not None or "format" in first:
-        return f"{first}; {_NEXT_STEP}"
-    return f"not a cassette, or its first line is damaged; {_NEXT_STEP}"
+    if "format" in first:
+        return first
+    if "damaged" in first:
+        first = "not a cassette, or its first line is damaged"
+    return f"{first}; {_NEXT_STEP}"
 
 
 def view_of(path: Path, header: HeaderLine, lines: list[FileLine]) -> CassetteView:

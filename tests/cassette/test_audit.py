@@ -176,11 +176,20 @@ def test_a_variant_that_is_gone_is_stale_with_its_settings(place: Path):
 def test_a_suite_tells_what_is_orphaned(place: Path):
     record(place, a=["go", "x"])
     assert found(place, cell("a", repeat=1)) == [("orphaned", ())]
-    assert "no task 'count' with a repeat 0" in texts(place, cell("a", repeat=1))
-    moved = place.rename(place.with_name("1.jsonl"))
-    assert "it was recorded as basics/count/0.jsonl" in texts(moved, cell("a"))
+    assert "no task 'count' with repeat 0" in texts(place, cell("a", repeat=1))
     other = {("other", "count", 0): Expected("t9", frozenset())}
-    assert found(moved, other) == [], "a file of another suite is judged by itself"
+    assert found(place, other) == [], "a file of another suite is judged by itself"
+    moved = place.rename(place.parents[2] / "0.jsonl")
+    assert found(moved, cell("a")) == [("orphaned", ())]
+    assert "it belongs to basics/count/0.jsonl, and nobody looks" in texts(moved, cell("a"))
+
+
+def test_a_recording_under_another_name_is_stale(place: Path):
+    """As where it was copied to have one more repeat."""
+    record(place, a=["go", "x"])
+    copied = place.rename(place.with_name("1.jsonl"))
+    assert found(copied, cell("a", repeat=1)) == [("stale", (1,))]
+    assert texts(copied, cell("a", repeat=1)) == "it was recorded as basics/count/0.jsonl"
 
 
 def test_secrets_are_found_wherever_they_were_written(place: Path, tmp_path: Path):

@@ -81,3 +81,29 @@ def test_a_line_before_what_it_names_is_an_error(tmp_path: Path):
 def test_each_answer_has_the_number_of_its_line(tmp_path: Path):
     path = record(tmp_path / "0.jsonl", a=["go", "x"], b=["hi", "there"])
     assert [one.number for one in read(path).interactions.values()] == [3, 5]
+
+
+def test_both_sides_of_a_merge_that_is_not_finished_are_seen(tmp_path: Path):
+    path = record(tmp_path / "0.jsonl", a=["go", "x"])
+    other = record(tmp_path / "1.jsonl", b=["hi", "there"])
+    marks = (b"<<<<<<< HEAD\n", b"=======\n", b">>>>>>> other\n")
+    path.write_bytes(marks[0] + path.read_bytes() + marks[1] + other.read_bytes() + marks[2])
+    view, problems = read_damaged(path)
+    assert sorted(view.trials) == ["a", "b"]
+    assert "the mark of a merge that is not finished" in problems[0].text
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "the file is empty; after an edit by hand"),
+        (b"hello\n", "not a cassette, or its first line is damaged; after an edit"),
+        (b'{"kind":"header","format":99}\n', "use the version that recorded it"),
+    ],
+)
+def test_what_is_no_cassette_is_an_error(tmp_path: Path, content: bytes, told: str):
+    path = tmp_path / "0.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(CassetteError, match=r"0\.jsonl:1: ") as refused:
+        read_damaged(path)
+    assert told in str(refused.value)
