@@ -138,7 +138,8 @@ _PEM = r" [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
 RULES: tuple[Rule, ...] = (
     # Models
     _key("Anthropic key", "sk-ant-", rf"{_WORD}{{20,}}"),
-    _key("OpenAI key, and others of its form", "sk-", rf"(?=[A-Za-z_-]*[0-9]){_WORD}{{20,}}"),
+    _key("OpenAI key, and others of its form", "sk-",
+         rf"(?=[A-Za-z_-]{{0,99}}[0-9]){_WORD}{{20,}}"),
     _key("Google API key", "AIza", rf"{_WORD}{{35}}"),
     _key("Google authorization key", r"AQ\.", rf"{_WORD}{{40,}}", "AQ."),
     _key("Google OAuth token", r"ya29\.", rf"{_WORD}{{20,}}", "ya29."),
@@ -228,7 +229,7 @@ RULES: tuple[Rule, ...] = (
         "private key",
         (b"private",),
         # Whole, or with its end cut away: then as far as it looks like one.
-        rf"-----BEGIN{_PEM}(?:[\s\S]*?-----END{_PEM}"
+        rf"-----BEGIN{_PEM}(?:(?:[^-]|-(?!----BEGIN))*?-----END{_PEM}"
         rf"|(?:(?:\\+[nr]|\s)*[A-Za-z0-9+/=]{{16,}})+)",
         _holds_a_key,
     ),

@@ -115,6 +115,20 @@ def test_a_private_key_whose_end_is_cut_away_is_found():
     assert REDACTOR.text(json.dumps(text)) == json.dumps(f"see\n{PLACEHOLDER}")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-" * 20_000, "-----BEGIN PRIVATE KEY-----" * 3_000, "://a:" * 20_000,
+        "password=" * 9_000, f"basic {'A' * 90_000}", f"api_key={' ' * 90_000}",
+        f"password={chr(92) * 90_000}", f"?{'a-' * 40_000}password=1", f"{'1' * 90_000}:AA",
+        f"{'a' * 90_000}JQQJ99",
+    ],
+)  # fmt: skip
+def test_no_text_takes_long(text: str):
+    """Or this test would: a search that begins anew at each place goes on for minutes."""
+    assert REDACTOR.text(text[:-1] + " sk-" + "a1B2" * 8).endswith(PLACEHOLDER)
+
+
 def test_a_suites_own_pattern_is_a_rule_like_the_others():
     redactor = Redactor({}, extra=[r"INT-\d{4}"])
     (found,) = redactor.find("case INT-1234")
