@@ -68,6 +68,17 @@ def test_settings_change_what_is_asked_from_there_on(recorded, harness, turn, se
     }  # fmt: skip
 
 
+def test_the_model_is_fed_what_was_recorded_before_the_turn(recorded, harness):
+    write(recorded / "suites/tiny/lines/environment/workspace/data.txt", "changed\n")
+    with model_server() as server:
+        options = ("fork", "first", "lines/plain/0", "--turn", "2", *at(server.port))
+        done = harness(*options, "--json")
+    assert done.code == 0
+    assert text_of(server.asked[0][-1]) == "one\ntwo\n"
+    (change,) = done.json["trial"]["tool_changes"]
+    assert "-two\n+changed" in change["difference"]
+
+
 def test_another_vendors_model_can_go_on(recorded, harness):
     with upstream() as server:
         server.answers.append("There is an apple now.")
