@@ -330,7 +330,7 @@ class Session:
         return explain(
             request,
             find_nearest(self._tape.tree, request),
-            task_changed=None if recorded is None else recorded != self._tape.origin.task_digest,
+            task_changed=recorded != self._tape.origin.task_digest if recorded else None,
             where=self._where,
             record_hint=self._record_hint,
         )

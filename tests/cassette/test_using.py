@@ -77,6 +77,7 @@ def test_leaving_it_raises_the_miss_that_the_code_swallowed(tmp_path: Path, serv
         agent()
     assert str(caught.value) == sessions[0].misses[0].text
     assert str(path) in str(caught.value)
+    assert "The task" not in str(caught.value)
 
 
 def test_a_miss_is_a_note_on_the_exception_that_is_on_its_way(tmp_path: Path):
