@@ -67,8 +67,9 @@ def command(terminal: Terminal, suite: str, yes: bool, allow_live: bool, **optio
             return _nothing(terminal, planned, before)
         check_keys(missing)
         check_cassettes(missing)
-        if not yes:
-            _ask(terminal, before, missing)
+        if not yes and not _agreed(terminal, before, missing):
+            terminal.say("Nothing was recorded.")
+            return UNDECIDED
         log = execute(_into(missing, Path(folder, "recorded")), terminal)
         recorded = summarise(log, "")
         calls = sum(trial.recorded for trial in log.trials())
@@ -157,7 +158,7 @@ def _nothing(terminal: Terminal, planned: Planned, before: RunSummary) -> int:
     return FINE
 
 
-def _ask(terminal: Terminal, before: RunSummary, missing: Planned) -> None:
+def _agreed(terminal: Terminal, before: RunSummary, missing: Planned) -> bool:
     """Show what is missed and what recording it asks, and let the user decide.
 
     Raises:
@@ -169,11 +170,11 @@ def _ask(terminal: Terminal, before: RunSummary, missing: Planned) -> None:
             f"{trials} would be recorded from live models; give --yes to do it, or see why with "
             "harness check --explain"
         )
-    for line in _explained(missing, before):
+    for line in unscored_lines(before.unscored, before.misses, trials=before.trials):
         terminal.say(line)
     models = sorted({f"{spec.model.name} ({spec.model.provider})" for spec in missing.specs})
     question = f"Record {trials} again, from {', '.join(models)}?"
-    click.confirm(question, abort=True, err=True)
+    return click.confirm(question, err=True)
 
 
 def _explained(planned: Planned, summary: RunSummary) -> list[str]:

@@ -22,7 +22,7 @@ def unscored_lines(
     misses: Sequence[MissGroup],
     *,
     trials: int,
-    record: str,
+    record: str = "",
     explain: bool = False,
 ) -> list[str]:
     """How many trials have no result, and why: misses by cause, then whatever else failed.

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.tiny import FRUIT, ModelServer, calls_in, in_process, model_server, trials_of, write
+from tests.cli.tiny import (
+    FRUIT,
+    ModelServer,
+    calls_in,
+    command_line,
+    in_process,
+    model_server,
+    trials_of,
+    write,
+)
 
 
 @pytest.fixture
@@ -81,6 +93,27 @@ def test_without_somebody_to_ask_it_needs_yes(recorded, server):
     assert (done.code, done.out) == (2, "")
     assert "2 trials would be recorded from live models; give --yes to do it" in done.err
     assert (server.asked, cassettes(recorded)) == ([], before)
+
+
+@pytest.mark.parametrize(("answer", "code", "asked"), [("n", 3, 0), ("y", 0, 2)])
+def test_somebody_at_a_terminal_is_asked(recorded, server, answer, code, asked):
+    change_fruit(recorded)
+    limits = ("--task", "fruit", "--variants", "plain", "--repeats", "1")
+    ours, theirs = pty.openpty()
+    os.write(ours, f"{answer}\n".encode())
+    done = subprocess.run(
+        command_line("accept", "tiny", *limits),
+        cwd=recorded,
+        stdin=theirs,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    for end in (ours, theirs):
+        os.close(end)
+    assert (done.returncode, len(server.asked)) == (code, asked)
+    assert "message 2 (user): 1 trial of fruit (plain)" in done.err
+    assert "Record 1 trial again, from small-1 (openai)? [y/N]: " in done.err
 
 
 def test_ci_accepts_only_where_that_is_allowed(recorded, harness, monkeypatch, server):
