@@ -34,8 +34,8 @@ class Fault:
     """What goes wrong with one model call instead of its recorded answer."""
 
     kind: FaultKind
-    """`cut` and `malformed` spoil the recorded answer; the others come in its place and leave it
-    for the next call."""
+    """`cut` and `malformed` spoil the recorded answer, which the same request gets whole when it is
+    sent again; the others come in its place and leave it for the next call."""
     status: int = 0
     """For `status`."""
 
