@@ -112,8 +112,8 @@ def test_somebody_at_a_terminal_is_asked(recorded, server, answer, code, asked):
     for end in (ours, theirs):
         os.close(end)
     assert (done.returncode, len(server.asked)) == (code, asked)
-    assert "message 2 (user): 1 trial of fruit (plain)" in done.err
-    assert "Record 1 trial again, from small-1 (openai)? [y/N]: " in done.err
+    assert "message 2 (user): 1 trial of fruit (plain)" in done.stderr
+    assert "Record 1 trial again, from small-1 (openai)? [y/N]: " in done.stderr
 
 
 def test_ci_accepts_only_where_that_is_allowed(recorded, harness, monkeypatch, server):
