@@ -17,7 +17,7 @@ class MissGroup(Record):
     cause: str
     """What is not as it was recorded."""
     difference: str
-    """The first of them, as a unified diff; may be empty."""
+    """The first of them, as a unified diff or in words; may be empty."""
     tasks: tuple[str, ...]
     variants: tuple[str, ...]
     trials: tuple[str, ...]
@@ -55,4 +55,4 @@ def _key(miss: MissCause) -> str:
         for line in miss.difference.splitlines()
         if line.startswith(("-", "+")) and not line.startswith(heads)
     ]
-    return "\n".join(changed) or miss.cause
+    return "\n".join(changed) or f"{miss.cause}\n{miss.difference}"

@@ -30,7 +30,7 @@ class Miss:
     text: str
     """The explanation, ready to be shown."""
     difference: str = ""
-    """The first difference as a unified diff; empty where there is none to show."""
+    """The first difference as a unified diff, or in words; empty where there is none to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +182,15 @@ def explain_tool(key: ToolKey, beside: Iterable[ToolLine], *, where: str, record
     arguments = canonical_json(key.arguments).decode()
     if len(arguments) > _MAX_ARGUMENTS_CHARS:
         arguments = arguments[:_MAX_ARGUMENTS_CHARS] + "…"
+    reason = _tool_difference(key, beside)
     parts = [
         f"{where} has no recorded result of the tool call {key.name} {arguments}"
         f" with a timeout of {key.timeout_s:g} s.",
-        _tool_difference(key, beside),
+        reason,
     ]
     if record_hint:
         parts.append(f"To record from here on: {record_hint}")
-    return Miss(harmless(f"tool {key.name}"), harmless("\n".join(filter(None, parts))))
+    return Miss(harmless(f"tool {key.name}"), harmless("\n".join(parts)), reason)
 
 
 def _tool_difference(key: ToolKey, beside: Iterable[ToolLine]) -> str:

@@ -45,7 +45,7 @@ class MissCause(Record):
     cause: str
     """What is not as it was recorded: `the system prompt`, `the tools`, `message 3 (user)`."""
     difference: str = ""
-    """It as a unified diff; empty where there is nothing to hold it against."""
+    """It as a unified diff, or in words; empty where there is nothing to hold it against."""
 
 
 class ToolChange(Record):

@@ -99,6 +99,15 @@ def test_causes_that_differ_are_told_one_by_one(recorded, harness):
     assert "  message 6 (user): 1 trial of lines (confirmed)\n" in done.out
 
 
+def test_tools_that_were_recorded_otherwise_say_how(recorded, harness):
+    done = harness("check", "tiny", "--set", "loop.tool_timeout_s=7", "--task", "lines")
+    assert done.code == 3
+    assert (
+        "  tool read_file: 4 trials of lines (confirmed, plain)\n    It was recorded with a "
+        in done.out
+    )
+
+
 def test_a_run_with_faults_is_compared_with_no_baseline(recorded, harness):
     assert harness("run", "tiny", "--faults", "429@1", "--out", "reports/faulty").code in (0, 3)
     for done in (harness("check", "faulty"), harness("baseline", "update", "faulty")):
