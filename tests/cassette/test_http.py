@@ -134,6 +134,7 @@ def test_a_miss_is_a_bad_request_that_no_sdk_tries_again(tmp_path: Path, ask: As
     assert "--record-mode new_episodes" in str(caught.value)
     assert isinstance(caught.value, BAD_REQUEST)
     assert "replay_miss" in caught.value.response.text
+    assert caught.value.response.headers["x-should-retry"] == "false"
 
 
 def test_an_async_miss_that_nobody_awaits_is_remembered(tmp_path: Path):

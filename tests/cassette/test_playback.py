@@ -99,28 +99,31 @@ def test_the_pieces_of_a_stream_come_one_by_one(stream: Path):
     assert all(time >= event["at_s"] - 0.001 for time, event in zip(times, recorded, strict=True))
 
 
-def test_the_event_loop_runs_on_while_an_answer_takes_its_time(stream: Path):
-    async def read() -> int:
-        url = "http://x/v1"
+def test_the_event_loop_runs_on_between_the_pieces_of_a_stream(stream: Path):
+    turns = 0
+
+    async def read() -> list[int]:
         message: Any = user("one")
-        async with openai.AsyncOpenAI(api_key="k", base_url=url, **cheap_async()) as client:
+        async with openai.AsyncOpenAI(
+            api_key="k", base_url="http://x/v1", **cheap_async()
+        ) as client:
             answer = await client.chat.completions.create(
                 model="t", messages=[message], stream=True
             )
-            return len([chunk async for chunk in answer])
+            return [turns async for _ in answer]
 
-    async def both() -> tuple[int, int]:
+    async def both() -> list[int]:
+        nonlocal turns
         task = asyncio.create_task(read())
-        turns = 0
         while not task.done():
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.001)
             turns += 1
-        return await task, turns
+        return await task
 
     with use(stream, pace="recorded"):
-        count, turns = asyncio.run(both())
-    assert count == 5
-    assert turns > 3
+        seen = asyncio.run(both())
+    assert len(seen) == 5
+    assert 0 < seen[0] < seen[-1]
 
 
 @pytest.mark.parametrize("client", ["httpx", "requests", "aiohttp"])

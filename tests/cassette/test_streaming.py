@@ -16,7 +16,8 @@ import openai
 import pytest
 
 from harness.cassette import use
-from tests.cassette.loopback import Upstream, cheap, upstream, user
+from harness.schema.recording import RecordingRules
+from tests.cassette.loopback import cheap, upstream, user
 
 NOWHERE = 1
 """A port that nobody listens at."""
@@ -215,19 +216,21 @@ def test_a_stream_that_the_agent_leaves_is_kept_as_far_as_it_came(tmp_path: Path
 
 def test_a_stream_that_is_neither_read_nor_closed_is_kept_when_the_cassette_closes(tmp_path: Path):
     path = tmp_path / "0.jsonl"
-    with (
-        upstream() as server,
-        openai.OpenAI(
-            api_key="k", base_url=f"http://127.0.0.1:{server.port}/v1", **cheap()
-        ) as client,
-    ):
+    gate = Gate()
+    with upstream() as server:
+        server.before_event = gate.wait
+        url = f"http://127.0.0.1:{server.port}/v1"
         message: Any = user("one")
-        with use(path, "once") as session:
-            chunks = client.chat.completions.create(model="t", messages=[message], stream=True)
-            next(chunks)
-        assert session.recorded == 1
-        chunks.close()
-    assert len(recorded(path)) == 1
+        with openai.OpenAI(api_key="k", base_url=url, **cheap()) as client:
+            with use(path, "once") as session:
+                chunks = client.chat.completions.create(model="t", messages=[message], stream=True)
+                next(chunks)
+            assert session.recorded == 1
+            for _ in range(9):
+                gate.let_one_pass()
+            chunks.close()
+    [line] = recorded(path)
+    assert line["response"]["cut"] is True
 
 
 def test_a_connection_that_breaks_is_the_agents_error_and_not_recorded(tmp_path: Path):
@@ -263,27 +266,26 @@ def test_an_answer_that_is_cancelled_before_it_came_is_not_recorded(tmp_path: Pa
     assert session.recorded == 0
 
 
-@pytest.mark.parametrize("stream", [True, False])
-def test_a_retried_error_is_read_although_the_sdk_never_reads_it(tmp_path: Path, stream: bool):
-    def ask(port: int) -> int:
+def test_an_error_that_the_sdk_tries_again_unread_is_kept_whole(tmp_path: Path):
+    def ask(port: int) -> str:
         url = f"http://127.0.0.1:{port}/v1"
         message: Any = user("one")
         with openai.OpenAI(api_key="k", base_url=url, max_retries=1, **cheap()) as client:
-            with pytest.raises(openai.RateLimitError, match="refused") as caught:
-                client.chat.completions.create(model="t", messages=[message], stream=stream)
-            return caught.value.status_code
-
-    def run(server: Upstream) -> None:
-        server.statuses = [429, 429]
-        server.headers = {"retry-after-ms": "1"}
-        ask(server.port)
+            answer = client.chat.completions.create(model="t", messages=[message], stream=True)
+            return "".join(chunk.choices[0].delta.content or "" for chunk in answer)
 
     path = tmp_path / "0.jsonl"
-    with upstream() as server, use(path, "once"):
-        run(server)
-    assert not any(line["response"].get("cut") for line in recorded(path))
-    with use(path):
-        assert ask(NOWHERE) == 429
+    keep_errors = RecordingRules(keep_errors=True)
+    with upstream() as server, use(path, "once", rules=keep_errors):
+        server.statuses = [429]
+        server.headers = {"retry-after-ms": "1"}
+        live = ask(server.port)
+    error, answer = (line["response"] for line in recorded(path))
+    assert (error["status"], error["body"]["error"]["message"]) == (429, "refused")
+    assert "cut" not in error
+    assert answer["status"] == 200
+    with use(path, rules=keep_errors):
+        assert ask(NOWHERE) == live
 
 
 def test_answers_of_a_mock_transport_are_recorded(tmp_path: Path):
