@@ -266,6 +266,24 @@ def test_an_answer_that_is_cancelled_before_it_came_is_not_recorded(tmp_path: Pa
     assert session.recorded == 0
 
 
+def test_an_answer_that_comes_after_the_cassette_closed_is_only_passed_on(tmp_path: Path):
+    release = threading.Event()
+
+    async def run(port: int) -> tuple[int, int]:
+        async with httpx2.AsyncClient(verify=False) as client:
+            url = f"http://127.0.0.1:{port}/v1/chat/completions"
+            with use(tmp_path / "0.jsonl", "once") as session:
+                call = asyncio.create_task(client.post(url, json=CHAT))
+                while not server.asked:
+                    await asyncio.sleep(0.001)
+            release.set()
+            return (await call).status_code, session.recorded
+
+    with upstream() as server:
+        server.before_answer = lambda: release.wait(PATIENCE_S)
+        assert asyncio.run(run(server.port)) == (200, 0)
+
+
 def test_an_error_that_the_sdk_tries_again_unread_is_kept_whole(tmp_path: Path):
     def ask(port: int) -> str:
         url = f"http://127.0.0.1:{port}/v1"

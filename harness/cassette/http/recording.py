@@ -22,13 +22,12 @@ class Recording:
         self._headers = headers
         self._body = bytearray()
         self._first_byte_s: float | None = None
-        self._open = True
         self._lock = threading.Lock()
         self._unpack = unpacker(headers.get("content-encoding", ""))
         content_type = headers.get("content-type", "")
         is_stream = is_server_sent(content_type) or is_json_lines(content_type)
         self._reader = EventReader(content_type) if is_stream else None
-        live.use.begins(self)
+        self._open = live.use.begins(self)
 
     def take(self, piece: bytes) -> None:
         """Take what is passed on next: with the last event in it, the answer is on disk."""

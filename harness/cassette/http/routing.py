@@ -32,10 +32,12 @@ class Use:
         self._unfinished: set[Unfinished] = set()
         self._lock = threading.Lock()
 
-    def begins(self, answer: Unfinished) -> None:
-        """Remember an answer that is on its way."""
+    def begins(self, answer: Unfinished) -> bool:
+        """Remember an answer that is on its way; False where it comes too late to be recorded."""
         with self._lock:
-            self._unfinished.add(answer)
+            if self.open:
+                self._unfinished.add(answer)
+            return self.open
 
     def ends(self, answer: Unfinished) -> None:
         """Forget it: it is recorded, or never will be."""
@@ -44,8 +46,8 @@ class Use:
 
     def close(self) -> None:
         """Record what is on its way as far as it came: later there is nowhere to write it."""
-        self.open = False
         with self._lock:
+            self.open = False
             unfinished = list(self._unfinished)
         for answer in unfinished:
             answer.leave()
