@@ -114,8 +114,8 @@ def _openai_request(number: int) -> Body:
     return {
         "model": "gpt-4.1-mini",
         "messages": messages,
-        "tools": tools,
         "max_completion_tokens": MAX_TOKENS,
+        "tools": tools,
     }
 
 
@@ -166,10 +166,10 @@ def _anthropic_request(number: int) -> Body:
         for name in TOOL_NAMES
     ]
     return {
-        "model": "claude-sonnet-5",
         "max_tokens": MAX_TOKENS,
-        "system": SYSTEM,
         "messages": messages,
+        "model": "claude-sonnet-5",
+        "system": SYSTEM,
         "tools": tools,
     }
 
@@ -210,7 +210,7 @@ class Vendor:
     answer: Callable[[int], Body]
 
     def request_bytes(self, number: int) -> bytes:
-        """As the SDKs put a request on the wire."""
+        """As the SDK puts a request on the wire, byte for byte."""
         return json.dumps(self.request(number), separators=(",", ":"), ensure_ascii=False).encode()
 
     def answer_bytes(self, number: int) -> bytes:

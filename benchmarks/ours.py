@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from benchmarks.corpus import (
 from benchmarks.sdk import HOST, asker
 from benchmarks.timing import Effort, Recorder, ThroughSdk, measure
 from harness.cassette.body import store_response
-from harness.cassette.canonical import canonical_request
+from harness.cassette.canonical import canonical_request, sent_digest
 from harness.cassette.direct import DirectProvider
 from harness.cassette.session import Session
 from harness.cassette.store import Store
@@ -67,7 +68,8 @@ def record(vendor: Vendor, numbers: Sequence[int], path: Path) -> float:
     with session(path, "all") as trial:
         for number in numbers:
             body = vendor.request_bytes(number)
-            request = canonical_request("POST", f"{HOST}{vendor.path}", body)
+            url = f"{HOST}{vendor.path}"
+            request = replace(canonical_request("POST", url, body), sent=sent_digest(url, body))
             trial.claim(request)
             answer = store_response(200, headers, vendor.answer_bytes(number), trial.redactor)
             trial.append(request, answer, latency_s=1.0)

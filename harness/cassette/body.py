@@ -54,7 +54,7 @@ def store_response(
     if plain is None:
         kept["content-encoding"] = lower["content-encoding"]
         plain = body
-    clean = {name: redactor.text(value) for name, value in kept.items()}
+    clean = redactor.json(dict(kept))
     kind, content = _structured(plain, lower.get("content-type", ""), reader, cut=cut)
     if kind == "base64":
         content = base64.b64encode(redactor.data(plain)).decode()
@@ -133,22 +133,16 @@ def response_bytes(response: StoredResponse) -> bytes:
     return str(response.body).encode()
 
 
-def response_facts(response: StoredResponse) -> tuple[str | None, str | None, Json]:
-    """Model, fingerprint and usage, wherever the answer says them."""
+def answering_model(response: StoredResponse) -> str | None:
+    """The model's name as it answered; None where the answer does not say it."""
     parts: list[Json] = [response.body]
     if response.type == "events" and isinstance(response.body, list):
         parts = [event.get("data") for event in response.body if isinstance(event, dict)]
-    model: str | None = None
-    fingerprint: str | None = None
-    usage: Json = None
-    for part in parts:
-        for source in _objects(part):
-            model = model or _text(source.get("model"))
-            fingerprint = fingerprint or _text(source.get("system_fingerprint"))
-            found = source.get("usage")
-            if isinstance(found, dict):
-                usage = {**usage, **found} if isinstance(usage, dict) else found
-    return model, fingerprint, usage
+    for source in (source for part in parts for source in _objects(part)):
+        for name in ("model", "modelVersion"):
+            if isinstance(found := source.get(name), str):
+                return found
+    return None
 
 
 def _objects(part: Json) -> list[JsonObject]:
@@ -157,7 +151,3 @@ def _objects(part: Json) -> list[JsonObject]:
         return []
     message = part.get("message")
     return [part, message] if isinstance(message, dict) else [part]
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) else None

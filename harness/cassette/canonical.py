@@ -133,6 +133,8 @@ class CanonicalRequest:
     chain: tuple[str, ...]
     """Digest of the conversation after each message, without the parameters."""
     digest: str
+    sent: str | None = None
+    """Digest of a model call as it was sent, if that is known; see `sent_digest`."""
 
     @classmethod
     def of(
@@ -217,26 +219,39 @@ def model_request(
     return make(dialect.name, parameters, messages, is_model_call=True)
 
 
-def canonical_request(method: str, url: str, body: bytes) -> CanonicalRequest:
+def sent_digest(url: str, body: bytes) -> str:
+    """Digest of a request's path and body, byte for byte; where the server is does not count."""
+    path = url.partition("?")[0].split("/", 3)[-1]
+    return hashlib.sha256(b"%s\n%s" % (path.encode(), body)).hexdigest()[:DIGEST_CHARS]
+
+
+def canonical_request(
+    method: str,
+    url: str,
+    body: bytes,
+    make: Callable[..., CanonicalRequest] = CanonicalRequest.of,
+) -> CanonicalRequest:
     """The identity of an HTTP request.
 
     At a model endpoint host, port and headers do not count; for anything else method, URL and
     body do.
     """
     try:
-        return _identity(method, url, _quickly(body), is_json=True)
+        return _identity(method, url, _quickly(body), make, is_json=True)
     except ValueError:
         is_json, value = _body_value(body)
-        return _identity(method, url, value, is_json=is_json)
+        return _identity(method, url, value, make, is_json=is_json)
 
 
-def _identity(method: str, url: str, value: Json, *, is_json: bool) -> CanonicalRequest:
+def _identity(
+    method: str, url: str, value: Json, make: Callable[..., CanonicalRequest], *, is_json: bool
+) -> CanonicalRequest:
     if is_json and isinstance(value, dict):
         path = urlsplit(url).path.rstrip("/")
         for dialect in _DIALECTS:
             spoken = _spoken(dialect.endpoint, path, value)
             if spoken is not None:
-                return model_request(dialect, spoken)
+                return model_request(dialect, spoken, make)
     name = f"{method.upper()} {url}"
     return CanonicalRequest.of(name, {"body": value}, (), is_model_call=False)
 

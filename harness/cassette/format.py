@@ -88,11 +88,14 @@ class ParametersLine(Record):
 class InteractionLine(_Written):
     """A request and its answer."""
 
-    left_out = frozenset({"first_byte_s", "repeats", "fingerprint", "usage"})
+    left_out = frozenset({"sent", "first_byte_s", "repeats", "model", "fingerprint", "usage"})
 
     kind: Literal["interaction"] = "interaction"
     id: str
     """`REQUEST.ORDINAL`, and `.NUMBER` more where variants kept different answers to it."""
+    sent: str | None = None
+    """Digest of the model call as it was sent, where nothing of it was changed to be kept: it finds
+    the answer to the same bytes without parsing them."""
     parent: str | None
     """Chain digest of the longest recorded conversation that this one continues."""
     chain: str
@@ -108,10 +111,9 @@ class InteractionLine(_Written):
     repeats: bool = False
     """Whether it answers every later request like it as well: an error that was never got over."""
     model: str | None = None
-    """The model's name as it answered."""
+    """As in the answer; like the two below, early recordings have it here as well as there."""
     fingerprint: str | None = None
     usage: Json = None
-    """Token counts as in the answer; early recordings have them here as well as there."""
     add: list[JsonObject]
     """The messages that come after the parent's."""
     response: StoredResponse
@@ -120,6 +122,11 @@ class InteractionLine(_Written):
     def key(self) -> str:
         """`REQUEST.ORDINAL`: what it answers."""
         return ".".join(self.id.split(".")[:2])
+
+
+def request_of(interaction: str) -> str:
+    """The digest of the request that an interaction answers, from its id."""
+    return interaction.partition(".")[0]
 
 
 class StoredResult(_Written):

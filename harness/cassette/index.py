@@ -11,16 +11,21 @@ from dataclasses import dataclass, field
 
 from harness.cassette.format import (
     HeaderLine,
+    InteractionLine,
     Line,
     TrialLine,
     is_sealed,
+    request_of,
 )
 from harness.cassette.journal import Journal, Place
 from harness.errors import CassetteError
 
 NO_HEADER = "not a cassette: the first line is no header"
 
-_HEAD = re.compile(rb'\{"kind":"([a-z]+)","(?:id":"([0-9a-f]{24}[0-9.]*)|variant":"([^"\\]*))",')
+_HEAD = re.compile(
+    rb'\{"kind":"([a-z]+)","(?:id":"([0-9a-f]{24}[0-9.]*)"(?:,"sent":"([0-9a-f]{24})")?|'
+    rb'variant":"([^"\\]*)"),'
+)
 
 
 @dataclass(slots=True)
@@ -33,6 +38,8 @@ class Index:
     """In the order of the file."""
     alternatives: dict[str, list[str]] = field(default_factory=dict)
     """Ids that have a number, by the same without it."""
+    sent: dict[str, str] = field(default_factory=dict)
+    """Digest of a model call as it was sent -> digest of the request."""
     tools: dict[str, Place] = field(default_factory=dict)
     verdicts: dict[str, Place] = field(default_factory=dict)
     trials: dict[str, Place] = field(default_factory=dict)
@@ -54,7 +61,9 @@ class Index:
             if head is None or places is None:
                 fits = index._add_in_full(journal, place, raw)
             else:
-                fits = index._add(places, (head[2] or head[3]).decode(), place)
+                fits = index._add(places, (head[2] or head[4]).decode(), place)
+                if head[3] is not None:
+                    index.sent[head[3].decode()] = request_of(head[2].decode())
             if not fits:
                 raise _repeated(journal, place, raw)
         return index
@@ -83,6 +92,8 @@ class Index:
         if isinstance(line, HeaderLine):
             self.header = line
             return True
+        if isinstance(line, InteractionLine) and line.sent is not None:
+            self.sent[line.sent] = request_of(line.id)
         name = line.variant if isinstance(line, TrialLine) else line.id
         return self._add(self._kinds()[line.kind.encode()], name, place)
 

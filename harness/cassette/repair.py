@@ -203,7 +203,10 @@ class _Repairing:
             new = self._free(f"{right}.{rest.partition('.')[0]}")
         self._taken.add(new)
         self._new.interactions[line.id] = new
-        return {"id": new, "parent": parent, "chain": chain, "parameters": parameters}
+        # A request that was edited was never sent like this.
+        sent = line.sent if right == request else None
+        fields = {"parent": parent, "chain": chain, "parameters": parameters}
+        return {"id": new, "sent": sent, **fields}
 
     def _free(self, name: str) -> str:
         """An id that no line before has."""

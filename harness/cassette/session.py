@@ -11,7 +11,13 @@ from datetime import UTC, datetime
 from harness.cassette.canonical import CanonicalRequest
 from harness.cassette.each_once import redacting
 from harness.cassette.explain import Miss, explain, explain_tool
-from harness.cassette.format import InteractionLine, StoredResponse, StoredResult, TrialLine
+from harness.cassette.format import (
+    InteractionLine,
+    StoredResponse,
+    StoredResult,
+    TrialLine,
+    request_of,
+)
 from harness.cassette.keeping import LiveAnswer, keeping
 from harness.cassette.nearest import find_nearest
 from harness.cassette.position import InOrder, RequestDifference
@@ -91,6 +97,25 @@ class Session:
             self._refuse_after_miss()
             return self._claim(request)
 
+    def claim_as_sent(self, sent: str) -> InteractionLine | None:
+        """The recorded answer to a model call that was recorded in these very bytes.
+
+        None says only that `claim` has to look for it.
+
+        Args:
+            sent: Digest of the call as it is sent.
+
+        Raises:
+            ReplayMissError: an earlier request was missed.
+            CassetteError: the cassette cannot be trusted.
+        """
+        digest = self._tape.index.sent.get(sent)
+        if digest is None or self._in_order is not None:
+            return None
+        with self._whole():
+            self._refuse_after_miss()
+            return self._serve(digest, is_model_call=True)
+
     @contextmanager
     def _whole(self) -> Iterator[None]:
         """Alone with the cassette; whatever breaks it ends the trial."""
@@ -109,17 +134,17 @@ class Session:
         if self._in_order is not None and request.is_model_call:
             return self._claim_next(self._in_order, request)
         asked = self.rules.request(request)
-        answer = self._serve(asked)
+        answer = self._serve(asked.digest, is_model_call=asked.is_model_call)
         if answer is not None:
             return answer
         known = self.rules.request(request.redacted(self._literal.json))
         if known.digest != asked.digest:
-            answer = self._serve(known)
+            answer = self._serve(known.digest, is_model_call=known.is_model_call)
         if answer is not None:
             return answer
         clean = self._clean(request)
         if clean.digest not in (asked.digest, known.digest):
-            answer = self._serve(clean)
+            answer = self._serve(clean.digest, is_model_call=clean.is_model_call)
         if answer is None and not self.recording:
             raise self.miss(self._explain(clean))
         self.unanswered = answer is None
@@ -134,34 +159,34 @@ class Session:
         line = in_order.interaction(clean)
         if line is None:
             raise self.miss(in_order.miss(self._where))
-        self._advance(clean, line.id, line.latency_s, repeats=line.repeats)
+        self._advance(line.id, line.latency_s, is_model_call=True, repeats=line.repeats)
         self.served += 1
         return line
 
-    def _serve(self, request: CanonicalRequest) -> InteractionLine | None:
-        ordinal = self._cursors[request.digest]
-        line = self._tape.find(request.digest, ordinal, self.variant, self._used)
-        line = line or self._repeating.get(request.digest)
+    def _serve(self, request_digest: str, *, is_model_call: bool) -> InteractionLine | None:
+        ordinal = self._cursors[request_digest]
+        line = self._tape.find(request_digest, ordinal, self.variant, self._used)
+        line = line or self._repeating.get(request_digest)
         if line is None:
             return None
         if line.repeats:
-            self._repeating[request.digest] = line
-        self._advance(request, line.id, line.latency_s, repeats=line.repeats)
+            self._repeating[request_digest] = line
+        self._advance(line.id, line.latency_s, is_model_call=is_model_call, repeats=line.repeats)
         self.served += 1
         return line
 
     def _advance(
-        self, request: CanonicalRequest, interaction: str, latency_s: float, *, repeats: bool
+        self, interaction: str, latency_s: float, *, is_model_call: bool, repeats: bool
     ) -> None:
         self.unanswered = False
-        self._cursors[request.digest] += 1
+        self._cursors[request_of(interaction)] += 1
         self._interactions.append(interaction)
         # On replay a tool is not run: its own duration is all that passes. An error that was never
         # got over is known as that only at the trial's end: until then nothing had come of it.
         if _IN_TOOL.get() or repeats:
             return
         self.spend(latency_s)
-        if request.is_model_call:
+        if is_model_call:
             self.last = interaction
 
     def append(
@@ -211,7 +236,7 @@ class Session:
             first_byte_s=first_byte_s,
             repeats=repeats,
         )
-        self._advance(request, name, latency_s, repeats=repeats)
+        self._advance(name, latency_s, is_model_call=request.is_model_call, repeats=repeats)
         self.recorded += 1
 
     def spend(self, seconds: float) -> None:

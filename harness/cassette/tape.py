@@ -10,7 +10,6 @@ from collections.abc import Container
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from harness.cassette.body import response_facts
 from harness.cassette.canonical import DIGEST_CHARS, CanonicalRequest, digest
 from harness.cassette.format import (
     HeaderLine,
@@ -223,6 +222,7 @@ class Tape:
             parent, known = self._longest_recorded(request)
             interaction = InteractionLine(
                 id=free_name(f"{request.digest}.{ordinal}", self.index.interactions),
+                sent=request.sent,
                 parent=parent,
                 chain=request.chain_end,
                 parameters=request.parameters_digest,
@@ -231,7 +231,6 @@ class Tape:
                 latency_s=latency_s,
                 first_byte_s=first_byte_s,
                 repeats=repeats,
-                model=response_facts(response)[0],
                 add=list(request.messages[known:]),
                 response=response,
             )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from harness.cassette.body import answering_model
 from harness.cassette.format import (
     HeaderLine,
     InteractionLine,
@@ -65,8 +66,8 @@ class CassetteView:
     @property
     def models(self) -> tuple[str, ...]:
         """The models that answered, sorted."""
-        views = self.interactions.values()
-        return tuple(sorted({v.line.model for v in views if v.line.model is not None}))
+        answers = (view.line.response for view in self.interactions.values())
+        return tuple(sorted({name for one in answers if (name := answering_model(one))}))
 
     @property
     def recorded_between(self) -> tuple[datetime, datetime] | None:

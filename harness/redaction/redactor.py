@@ -112,7 +112,10 @@ class Redactor:
             return value
         # One search over the whole value is far cheaper than one per string.
         data = _dumped(value)
-        if not self._may_be_in(data) or next(self._all(data.decode()), None) is None:
+        rules = self._rules_for(data)
+        if not (rules or self._extra or any(known.may_be_in(data) for known in self._known)):
+            return value
+        if next(self._found(data.decode(), rules), None) is None:
             return value
         return self._walk(value)
 
@@ -133,22 +136,18 @@ class Redactor:
 
     def _all(self, text: str) -> Iterator[Found]:
         """Every secret, those that overlap too."""
+        return self._found(text, self._rules_for(text.encode(errors="replace")))
+
+    def _found(self, text: str, rules: Sequence[Rule]) -> Iterator[Found]:
+        """The same, with the rules that are worth trying."""
         for known in self._known:
             yield from (Found(known.name, *span) for span in known.find(text))
-        for rule in self._rules_for(text.encode(errors="replace")):
+        for rule in rules:
             yield from (Found(rule.name, *span) for span in rule.find(text))
         for pattern in self._extra:
             for match in pattern.finditer(text):
                 if match.end() > match.start():
                     yield Found(pattern.pattern, *match.span())
-
-    def _may_be_in(self, data: bytes) -> bool:
-        """Whether a text, as UTF-8, is worth a search: what most texts are not."""
-        return (
-            bool(self._extra)
-            or any(known.may_be_in(data) for known in self._known)
-            or bool(self._rules_for(data))
-        )
 
     def _rules_for(self, data: bytes) -> list[Rule]:
         """The rules whose marks are in a text."""

@@ -14,23 +14,25 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import openai
 
 from harness.cassette import use
+from harness.schema.results import RecordMode
 
 ROOT = Path(__file__).parents[2]
 
 
-def converse(cassette: Path, notes: Path, port: int, turns: int, mode: str) -> list[str]:
+def converse(cassette: Path, notes: Path, port: int, turns: int, mode: RecordMode) -> list[str]:
     """A conversation that writes down each answer as soon as the agent has it."""
     said: list[str] = []
-    messages: list[dict[str, str]] = [{"role": "user", "content": "go"}]
+    messages: list[Any] = [{"role": "user", "content": "go"}]
     url = f"http://127.0.0.1:{port}/v1"
     with (
         notes.open("a") as written,
         openai.OpenAI(api_key="unused", base_url=url, max_retries=0) as client,
-        use(cassette, record_mode=mode),  # type: ignore[arg-type]
+        use(cassette, record_mode=mode),
     ):
         for turn in range(turns):
             text = _ask(client, messages, stream=turn % 2 == 1)
@@ -43,11 +45,11 @@ def converse(cassette: Path, notes: Path, port: int, turns: int, mode: str) -> l
     return said
 
 
-def _ask(client: openai.OpenAI, messages: list[dict[str, str]], *, stream: bool) -> str:
+def _ask(client: openai.OpenAI, messages: list[Any], *, stream: bool) -> str:
     if not stream:
-        done = client.chat.completions.create(model="tiny", messages=messages)  # type: ignore[arg-type]
+        done = client.chat.completions.create(model="tiny", messages=messages)
         return str(done.choices[0].message.content)
-    pieces = client.chat.completions.create(model="tiny", messages=messages, stream=True)  # type: ignore[call-overload]
+    pieces = client.chat.completions.create(model="tiny", messages=messages, stream=True)
     return " ".join(piece.choices[0].delta.content or "" for piece in pieces).strip()
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cassette.body import response_bytes, response_facts, store_response
+from harness.cassette.body import answering_model, response_bytes, store_response
 from harness.cassette.events import EventReader
 from harness.redaction import Redactor
 
@@ -149,13 +149,13 @@ def test_a_body_that_cannot_be_unpacked_keeps_its_encoding(encoding: str):
     assert response_bytes(stored) == b"\x8b\xff"
 
 
-def test_facts_are_found_in_bodies_and_streams():
+def test_the_model_is_known_wherever_the_answer_says_it():
     start = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 3}}}
     end = {"type": "message_delta", "usage": {"output_tokens": 2}}
     stream = "".join(f"data: {json.dumps(event)}\n\n" for event in (start, end))
     stored = store_response(200, {"content-type": EVENTS}, stream.encode(), PLAIN)
-    assert response_facts(stored) == ("m", None, {"input_tokens": 3, "output_tokens": 2})
-    body = b'{"model": "m", "system_fingerprint": "f", "usage": {"total_tokens": 1}}'
+    assert answering_model(stored) == "m"
+    body = b'{"modelVersion": "g", "usage": {"total_tokens": 1}}'
     stored = store_response(200, {"content-type": "application/json"}, body, PLAIN)
-    assert response_facts(stored) == ("m", "f", {"total_tokens": 1})
-    assert response_facts(store_response(400, {}, b"no", PLAIN)) == (None, None, None)
+    assert answering_model(stored) == "g"
+    assert answering_model(store_response(400, {}, b"no", PLAIN)) is None

@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from harness.cassette.canonical import CanonicalRequest
 from harness.cassette.growing import Growing
+from harness.schema.record import JsonObject
 
-values = st.sampled_from([1, 1.0, True, 0, -0.0, False, None, "1", "é", "half \ud800", [], {}])
+values: st.SearchStrategy[Any] = st.sampled_from(
+    [1, 1.0, True, 0, -0.0, False, None, "1", "é", "half \ud800", [], {}]
+)
 messages = st.lists(
     st.dictionaries(st.sampled_from("abc"), values | st.lists(values, max_size=2), max_size=3),
     max_size=4,
@@ -37,14 +40,22 @@ def test_whatever_was_asked_before(asked: list[tuple[Any, Any, bool]]) -> None:
 
 def test_a_message_that_only_begins_like_another_is_another() -> None:
     growing = Growing()
-    for said in ([{"a": 1}], [{"a": 12}], [{"a": 1}, {"b": 2}], [{"a": 1, "b": 2}], []):
+    conversations: list[list[JsonObject]] = [
+        [{"a": 1}],
+        [{"a": 12}],
+        [{"a": 1}, {"b": 2}],
+        [{"a": 1, "b": 2}],
+        [],
+    ]
+    for said in conversations:
         made = growing.request("openai-chat", {}, said, is_model_call=True)
         assert made == CanonicalRequest.of("openai-chat", {}, said, is_model_call=True)
 
 
 def test_keys_in_another_order_are_the_same_request() -> None:
     growing = Growing()
-    one, other = ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    one: JsonObject = {"a": 1, "b": 2}
+    other: JsonObject = {"b": 2, "a": 1}
     first = growing.request("openai-chat", one, [one], is_model_call=True)
     second = growing.request("openai-chat", other, [other], is_model_call=True)
     assert first.digest == second.digest

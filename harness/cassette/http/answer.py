@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from harness.cassette.body import response_bytes
-from harness.cassette.canonical import CanonicalRequest, canonical_request
+from harness.cassette.canonical import CanonicalRequest, canonical_request, sent_digest
 from harness.cassette.events import event_pieces
 from harness.cassette.explain import Miss
 from harness.cassette.format import StoredResponse
 from harness.cassette.http.routing import Use, candidates
-from harness.cassette.playback import Fault
+from harness.cassette.playback import Fault, Playback
 from harness.errors import HarnessError
 
 _ERROR_TYPES: Final = {
@@ -29,6 +29,7 @@ _ERROR_TYPES: Final = {
     504: ("timeout_error", "DEADLINE_EXCEEDED"),
     529: ("overloaded_error", "UNAVAILABLE"),
 }
+_AT_ONCE = Playback()
 _JSON = {"content-type": "application/json"}
 
 
@@ -82,19 +83,29 @@ def answer_to(method: str, url: str, body: bytes) -> Answer | Live:
     if len(uses) != 1 or not uses[0].open:
         return _refused(method, url, uses)
     use = uses[0]
-    request = canonical_request(method, url, body)
-    faults = use.playback.faults
-    fault = faults.next() if faults is not None and request.is_model_call else None
+    sent = sent_digest(url, body)
+    try:
+        line = use.session.claim_as_sent(sent) if use.playback == _AT_ONCE else None
+        if line is not None:
+            return Answer(line.response)
+        request = canonical_request(method, url, body, use.growing.request)
+        if not request.is_model_call:
+            return _answer(use, request, None, started)
+        faults = use.playback.faults
+        fault = None if faults is None else faults.next()
+        return _answer(use, replace(request, sent=sent), fault, started)
+    except HarnessError as error:
+        return _miss(str(error))
+
+
+def _answer(
+    use: Use, request: CanonicalRequest, fault: Fault | None, started: float
+) -> Answer | Live:
     if fault is not None and fault.kind == "status":
         return Answer(_status_fault(fault.status))
     if fault is not None and fault.kind == "timeout":
         return Answer(_status_fault(504), ending="timeout")
-    line = use.owed.pop(request.digest, None) if faults is not None else None
-    if line is None:
-        try:
-            line = use.session.claim(request)
-        except HarnessError as error:
-            return _miss(str(error))
+    line = use.owed.pop(request.digest, None) or use.session.claim(request)
     if line is None:
         return Live(use, request, started)
     response = line.response

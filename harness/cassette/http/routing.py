@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from harness.cassette.format import InteractionLine
+from harness.cassette.growing import Growing
 from harness.cassette.playback import Playback
 from harness.cassette.session import Session
 
@@ -28,6 +29,7 @@ class Use:
         self.playback = playback
         self.owed: dict[str, InteractionLine] = {}
         """Digest of a request -> its answer, which a fault has spoiled: for the same again."""
+        self.growing = Growing()
         self.open = True
         self._unfinished: set[Unfinished] = set()
         self._lock = threading.Lock()

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from harness.analysis.numbers import count, plural, seconds
+from harness.cassette.body import answering_model
 from harness.cassette.branches import Conversations, conversations
 from harness.cassette.format import ToolLine, VerdictLine
 from harness.cassette.lines import Problem
@@ -185,8 +186,8 @@ def _facts(one: SpokenCall) -> Iterator[str]:
         yield _tokens(one.turn.usage)
     if one.turn is not None and one.turn.stop in _STOPS:
         yield _STOPS[one.turn.stop]
-    if line.model is not None:
-        yield line.model
+    if (model := answering_model(line.response)) is not None:
+        yield model
     if line.response.cut:
         yield "closed before its end"
     if line.repeats:

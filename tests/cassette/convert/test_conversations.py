@@ -12,6 +12,7 @@ import pytest
 import requests
 
 import harness.cassette
+from harness.cassette.body import answering_model
 from harness.cassette.convert.conversations import KNOWN, read_conversations
 from harness.cassette.convert.exchange import Found
 from harness.cassette.convert.exporting import to_messages
@@ -128,7 +129,11 @@ def test_what_tools_gave_is_kept_with_the_call_that_asked(tmp_path: Path):
     first = next(iter(view.interactions.values())).line
     assert tool.interaction == first.id
     assert first.recorded_at.isoformat() == "2026-01-02T03:04:05+00:00"
-    assert [entry.line.model for entry in view.interactions.values()] == [MODEL, "other", MODEL]
+    assert [answering_model(entry.line.response) for entry in view.interactions.values()] == [
+        MODEL,
+        "other",
+        MODEL,
+    ]
     body = first.response.body
     assert isinstance(body, dict)
     assert body["usage"] == {
