@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
 
+from harness.cassette.answers import Answers, Before
 from harness.cassette.canonical import CanonicalRequest, model_request
 from harness.cassette.format import InteractionLine, StoredResponse
 from harness.cassette.growing import Growing
 from harness.cassette.http import use
-from harness.cassette.session import Session
 from harness.errors import (
     ConfigurationError,
     HarnessError,
@@ -38,7 +37,7 @@ class DirectProvider:
     """
 
     dialect: Dialect
-    session: Session
+    session: Answers
     sdk: Callable[[], Provider]
     """Makes the live client; asked only for such an answer."""
     growing: Growing = field(default_factory=Growing)
@@ -118,9 +117,7 @@ class DirectProvider:
             sdk = self.sdk()
         except ConfigurationError as error:
             raise InfrastructureError(str(error)) from error
-        # It is one, but for the answer that is claimed already.
-        session = cast(Session, _WithAnswer(self.session, line))
-        with use(session):
+        with use(_WithAnswer(self.session, line)):
             return sdk.complete(request, on_delta)
 
 
@@ -128,19 +125,16 @@ class _NotPlainError(Exception):
     """A recorded answer that only the vendor's SDK can say the meaning of."""
 
 
-class _WithAnswer:
-    """A session that gives one answer first, which was claimed from it before."""
+class _WithAnswer(Before):
+    """Gives one answer first, which was claimed before."""
 
-    def __init__(self, session: Session, line: InteractionLine) -> None:
-        self._session = session
+    def __init__(self, answers: Answers, line: InteractionLine) -> None:
+        super().__init__(answers)
         self._line: InteractionLine | None = line
 
     def claim(self, request: CanonicalRequest) -> InteractionLine | None:
         line, self._line = self._line, None
-        return self._session.claim(request) if line is None else line
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
+        return super().claim(request) if line is None else line
 
 
 def _lines(response: StoredResponse) -> Iterator[Json]:

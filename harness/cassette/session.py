@@ -163,6 +163,19 @@ class Session:
         self.served += 1
         return line
 
+    def give(self, line: InteractionLine) -> None:
+        """Account for a model call's answer that the trial is given whatever it asked.
+
+        It may be another cassette's, so the recorded trial does not name it.
+
+        Raises:
+            ReplayMissError: an earlier request was missed.
+        """
+        with self._whole():
+            self._refuse_after_miss()
+            self._spend(line.id, line.latency_s, is_model_call=True, repeats=line.repeats)
+            self.served += 1
+
     def _serve(self, request_digest: str, *, is_model_call: bool) -> InteractionLine | None:
         ordinal = self._cursors[request_digest]
         line = self._tape.find(request_digest, ordinal, self.variant, self._used)
@@ -178,9 +191,14 @@ class Session:
     def _advance(
         self, interaction: str, latency_s: float, *, is_model_call: bool, repeats: bool
     ) -> None:
+        self._interactions.append(interaction)
+        self._spend(interaction, latency_s, is_model_call=is_model_call, repeats=repeats)
+
+    def _spend(
+        self, interaction: str, latency_s: float, *, is_model_call: bool, repeats: bool
+    ) -> None:
         self.unanswered = False
         self._cursors[request_of(interaction)] += 1
-        self._interactions.append(interaction)
         # On replay a tool is not run: its own duration is all that passes. An error that was never
         # got over is known as that only at the trial's end: until then nothing had come of it.
         if _IN_TOOL.get() or repeats:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from harness.cassette.answers import Answers
 from harness.cassette.canonical import writable
 from harness.cassette.format import StoredResult
-from harness.cassette.session import Session
 from harness.cassette.tape import ToolKey
 from harness.protocols import ToolProvider
 from harness.schema.messages import ToolSpec
@@ -53,7 +53,7 @@ class RecordedTools:
     def __init__(
         self,
         inner: ToolProvider,
-        session: Session,
+        session: Answers,
         *,
         mode: ToolsMode,
         sandbox: Callable[[], str] | None = None,

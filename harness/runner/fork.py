@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any, cast
 
+from harness.cassette.answers import Answers, Before
 from harness.cassette.canonical import CanonicalRequest
 from harness.cassette.direct import DirectProvider
 from harness.cassette.format import InteractionLine, StoredResult
@@ -45,8 +45,8 @@ def recall(spec: TrialSpec, store: Store, settings: TrialSettings) -> tuple[Tria
     """Replay a trial, and keep what it was given."""
     recalled = Recalled(spec.model)
 
-    def watch(session: Session, provider: Provider) -> tuple[Session, Provider]:
-        return cast(Session, _Watched(session, recalled)), _Counted(provider, recalled)
+    def watch(session: Session, provider: Provider) -> tuple[Answers, Provider]:
+        return _Watched(session, recalled), _Counted(provider, recalled)
 
     return run_trial(spec, store, settings, around=watch), recalled
 
@@ -75,43 +75,32 @@ def run_fork(
         calls: How many model calls are answered from it.
     """
 
-    def lead(session: Session, provider: Provider) -> tuple[Session, Provider]:
-        led = cast(Session, _LedSession(session, recalled))
+    def lead(session: Session, provider: Provider) -> tuple[Answers, Provider]:
         recorded = DirectProvider(
             dialect_of(recalled.model),
-            cast(Session, _InOrder(session, recalled.answers_before(calls))),
+            _LedCalls(session, recalled.answers_before(calls)),
             lambda: live_client(recalled.model, NO_KEY),
         )
-        return led, _LedProvider(recorded, provider, calls)
+        return _LedTools(session, recalled), _LedProvider(recorded, provider, calls)
 
     return run_trial(spec, store, settings, around=lead)
 
 
-class _Beside:
-    """A session but for what a subclass does otherwise."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-
-class _Watched(_Beside):
-    """A session whose answers are remembered."""
+class _Watched(Before):
+    """Remembers what a session gives."""
 
     def __init__(self, session: Session, recalled: Recalled) -> None:
         super().__init__(session)
         self._recalled = recalled
 
     def claim(self, request: CanonicalRequest) -> InteractionLine | None:
-        line = self._session.claim(request)
+        line = super().claim(request)
         if line is not None and request.is_model_call:
             self._recalled.answers.append(line)
         return line
 
     def tool_result(self, key: ToolKey) -> StoredResult | None:
-        result = self._session.tool_result(key)
+        result = super().tool_result(key)
         if result is not None:
             self._recalled.results[key.interaction, key.position].append(result)
         return result
@@ -129,25 +118,24 @@ class _Counted:
         return self._provider.complete(request, on_delta)
 
 
-class _InOrder(_Beside):
-    """Gives recorded answers in their order, on account of the trial's own session."""
+class _LedCalls(Before):
+    """Gives recorded answers first, on account of the trial's own session."""
 
-    def __init__(self, session: Session, answers: list[InteractionLine]) -> None:
+    def __init__(self, session: Session, lines: list[InteractionLine]) -> None:
         super().__init__(session)
-        self._answers = iter(answers)
+        self._session = session
+        self._lines = iter(lines)
 
     def claim(self, request: CanonicalRequest) -> InteractionLine | None:
-        line = next(self._answers, None)
+        line = next(self._lines, None)
         if line is None:
-            return self._session.claim(request)
-        self._session.spend(line.latency_s)
-        self._session.last = line.id
-        self._session.served += 1
+            return super().claim(request)
+        self._session.give(line)
         return line
 
 
-class _LedSession(_Beside):
-    """A session that has the recorded results of the tool calls before the fork as well."""
+class _LedTools(Before):
+    """Has the recorded results of the tool calls before the fork as well."""
 
     def __init__(self, session: Session, recalled: Recalled) -> None:
         super().__init__(session)
@@ -155,7 +143,7 @@ class _LedSession(_Beside):
 
     def tool_result(self, key: ToolKey) -> StoredResult | None:
         waiting = self._results.get((key.interaction, key.position), iter(()))
-        return next(waiting, None) or self._session.tool_result(key)
+        return next(waiting, None) or super().tool_result(key)
 
 
 class _LedProvider:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.cassette.answers import Answers
 from harness.cassette.direct import DirectProvider
 from harness.cassette.http import use
 from harness.cassette.playback import FaultPlan, Playback
@@ -111,7 +112,7 @@ def open_cassette(cell: Cell, settings: TrialSettings) -> Store:
     )
 
 
-Around = Callable[[Session, Provider], tuple[Session, Provider]]
+Around = Callable[[Session, Provider], tuple[Answers, Provider]]
 """Puts something before a trial's cassette and model."""
 
 
@@ -131,12 +132,13 @@ def run_trial(
     redactor = session.redactor
     playback = settings.playback(spec)
     provider = _provider(spec.model, settings, session, playback)
+    answers: Answers = session
     if around is not None:
-        session, provider = around(session, provider)
+        answers, provider = around(session, provider)
     workspace = Workspace(spec.task.workdir)
     tools = RecordedTools(
         trial_tools(spec, workspace),
-        session,
+        answers,
         mode=settings.tools,
         sandbox=lambda: best().kind,
     )
@@ -148,7 +150,7 @@ def run_trial(
             clock=lambda: session.elapsed_s,
         )
         # With the direct front as well: a tool's own requests go here, and never to the network.
-        with use(session, playback=playback):
+        with use(answers, playback=playback):
             trajectory = loop.run(spec.task.instruction, system=spec.system, run_id=spec.trial_id)
         # Before the verdict, which is found by what was said: replay must say the same.
         trajectory = redactor.record(_true_ending(trajectory, session))

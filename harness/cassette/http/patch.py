@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 from vcr.cassette import CassetteContextDecorator  # type: ignore[import-untyped]
 
+from harness.cassette.answers import Answers
 from harness.cassette.http.connections import connection_patches
 from harness.cassette.http.routing import CURRENT, LOCK, OPEN, Use
 from harness.cassette.http.stubs import Router, aiohttp_patches
 from harness.cassette.http.transports import transport_patches
 from harness.cassette.playback import Playback
-from harness.cassette.session import Session
 from harness.errors import BadInputError
 
 _FAST = Playback()
@@ -20,7 +20,7 @@ _patch: list[CassetteContextDecorator] = []
 
 
 @contextmanager
-def use(session: Session, playback: Playback | None = None) -> Iterator[Session]:
+def use(session: Answers, playback: Playback | None = None) -> Iterator[None]:
     """Answer the HTTP requests made inside from a session.
 
     In a thread that does not know the context, the only open session is meant; where several are
@@ -40,7 +40,7 @@ def use(session: Session, playback: Playback | None = None) -> Iterator[Session]
     _enter(entry)
     token = CURRENT.set(entry)
     try:
-        yield session
+        yield
     finally:
         try:
             CURRENT.reset(token)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Protocol
 
+from harness.cassette.answers import Answers
 from harness.cassette.format import InteractionLine
 from harness.cassette.growing import Growing
 from harness.cassette.playback import Playback
-from harness.cassette.session import Session
 
 
 class Unfinished(Protocol):
@@ -23,7 +23,7 @@ class Unfinished(Protocol):
 class Use:
     """A session in use by the code of one context."""
 
-    def __init__(self, session: Session, playback: Playback) -> None:
+    def __init__(self, session: Answers, playback: Playback) -> None:
         """Begin; the patch makes it known."""
         self.session = session
         self.playback = playback
