@@ -12,9 +12,13 @@ from harness.cassette.canonical import parse_json
 from harness.schema.record import Json, JsonObject
 
 _FIELDS = ("event", "id", "retry")
-_LAST_TYPES = frozenset(
-    {"message_stop", "response.completed", "response.failed", "response.incomplete", "error"}
-)
+_DONE = "[DONE]"
+_LAST_TYPES = {
+    "anthropic-messages": frozenset({"message_stop", "error"}),
+    "openai-responses": frozenset({"response.completed", "response.failed", "response.incomplete"}),
+}
+"""By dialect, the events after which its vendor sends nothing more. OpenAI's chat ends with a word
+of its own, Ollama's with `done`; Google's streams, and those of no model, end with their bodies."""
 _MAYBE_LAST = re.compile(
     rb'"(?:message_stop|response\.completed|response\.failed|response\.incomplete|error)"'
     rb'|"done"\s*:\s*true'
@@ -37,8 +41,14 @@ class EventReader:
     Some clients stop reading at that event, so nothing may wait for the end of the stream.
     """
 
-    def __init__(self, content_type: str) -> None:
-        """Start before the first byte of a body that is events or JSON lines."""
+    def __init__(self, content_type: str, endpoint: str = "") -> None:
+        """Start before the first byte of a body that is events or JSON lines.
+
+        Args:
+            content_type: Says which of the two.
+            endpoint: The dialect, if it is known that a model answers: it has a last event.
+        """
+        self._endpoint = endpoint
         self.events: list[Json] = []
         self.ended = False
         """Whether the last event has come."""
@@ -69,10 +79,10 @@ class EventReader:
 
         What comes after the last whole event of a stream that was cut reached no reader.
         """
-        if self._rest and not cut:
+        if self._rest and not (cut or self.ended):
             rest, self._rest = bytes(self._rest), bytearray()
             self._line(rest.removesuffix(b"\r"))
-        if self.ended and (self._event or self._data):
+        if self.ended or self._data == [_DONE]:
             self._dispatch()
         if not cut and (self._event or self._data):
             return None
@@ -90,7 +100,7 @@ class EventReader:
             self._dispatch()
         else:
             self._field(line)
-        self.ended = self.ended or _is_last(raw, json_lines=self._json_lines)
+        self.ended = self.ended or _is_last(raw, self._endpoint)
 
     def _json_line(self, line: str) -> None:
         if line.strip():
@@ -124,22 +134,27 @@ def event_pieces(events: Json, content_type: str) -> Iterator[tuple[float | None
             yield when, _line_bytes(event) if json_lines else _event_bytes(event)
 
 
-def _is_last(line: bytes, *, json_lines: bool) -> bool:
-    if not json_lines:
-        if not line.startswith(b"data:"):
-            return False
-        line = line[5:].strip()
-        if line.startswith(b"[DONE]"):
-            return True
-    if _MAYBE_LAST.search(line) is None:
+def _is_last(line: bytes, endpoint: str) -> bool:
+    if endpoint == "ollama-chat":
+        return _object(line).get("done") is True
+    if not line.startswith(b"data:"):
         return False
+    line = line[5:].strip()
+    if endpoint == "openai-chat":
+        return line.startswith(_DONE.encode())
+    types = _LAST_TYPES.get(endpoint)
+    return types is not None and _object(line).get("type") in types
+
+
+def _object(line: bytes) -> JsonObject:
+    """What an event says, if it may be the last one."""
+    if _MAYBE_LAST.search(line) is None:
+        return {}
     try:
         value = json.loads(line)
-    except ValueError:
-        return False
-    if not isinstance(value, dict):
-        return False
-    return value.get("done") is True if json_lines else value.get("type") in _LAST_TYPES
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _at(event: JsonObject, at_s: float | None) -> JsonObject:

@@ -40,6 +40,12 @@ def test_what_json_cannot_hold_is_kept_as_text(body: str):
 
 
 EVENTS = "text/event-stream; charset=utf-8"
+CHAT, RESPONSES, MESSAGES, OLLAMA = (
+    "openai-chat",
+    "openai-responses",
+    "anthropic-messages",
+    "ollama-chat",
+)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +75,7 @@ def test_line_ends_and_spacing_are_unified_and_comments_dropped():
 def test_events_are_the_same_in_whatever_pieces_they_come(size: int, end: str):
     text = 'event: a\ndata: {"n": "☃"}\n\n: still there\n\ndata: one\ndata: two\n\ndata: [DONE]\n\n'
     body = text.replace("\n", end).encode()
-    reader = EventReader(EVENTS)
+    reader = EventReader(EVENTS, CHAT)
     ended = []
     for start in range(0, len(body), size):
         reader.feed(body[start : start + size], start / 1000)
@@ -86,31 +92,50 @@ def test_events_are_the_same_in_whatever_pieces_they_come(size: int, end: str):
 
 
 @pytest.mark.parametrize(
-    ("content_type", "line", "last"),
+    ("content_type", "endpoint", "line", "last"),
     [
-        (EVENTS, 'data: {"type":"message_stop"}', True),
-        (EVENTS, 'data: {"type":"response.completed","response":{}}', True),
-        (EVENTS, "data: [DONE]", True),
-        (EVENTS, 'data: {"text":"data: [DONE]"}', False),
-        (EVENTS, 'data: {"delta":"say \\"message_stop\\"","type":"message_delta"}', False),
-        (EVENTS, 'data: {"x":{"type":"message_stop"}}', False),
-        (EVENTS, "event: message_stop", False),
-        (JSON_LINES, '{"message":{},"done": true}', True),
-        (JSON_LINES, '{"message":{},"done":false}', False),
-        (JSON_LINES, '{"message":{"done":true},"done":false}', False),
-        (JSON_LINES, "data: [DONE]", False),
+        (EVENTS, MESSAGES, 'data: {"type":"message_stop"}', True),
+        (EVENTS, MESSAGES, 'data: {"type":"error","error":{}}', True),
+        (EVENTS, MESSAGES, 'data: {"type":"response.completed"}', False),
+        (EVENTS, MESSAGES, "data: [DONE]", False),
+        (EVENTS, MESSAGES, 'data: {"delta":"say \\"message_stop\\"","type":"delta"}', False),
+        (EVENTS, MESSAGES, 'data: {"x":{"type":"message_stop"}}', False),
+        (EVENTS, MESSAGES, "event: message_stop", False),
+        (EVENTS, RESPONSES, 'data: {"type":"response.completed","response":{}}', True),
+        (EVENTS, RESPONSES, 'data: {"type":"response.failed","response":{}}', True),
+        (EVENTS, RESPONSES, 'data: {"type":"response.incomplete","response":{}}', True),
+        (EVENTS, RESPONSES, 'data: {"type":"error","message":"a failure follows"}', False),
+        (EVENTS, CHAT, "data: [DONE]", True),
+        (EVENTS, CHAT, 'data: {"text":"data: [DONE]"}', False),
+        (EVENTS, CHAT, 'data: {"type":"message_stop"}', False),
+        (JSON_LINES, OLLAMA, '{"message":{},"done": true}', True),
+        (JSON_LINES, OLLAMA, '{"message":{},"done":false}', False),
+        (JSON_LINES, OLLAMA, '{"message":{"done":true},"done":false}', False),
+        (JSON_LINES, OLLAMA, "data: [DONE]", False),
+        (EVENTS, "", 'data: {"type":"message_stop"}', False),
+        (EVENTS, "", 'data: {"type":"error"}', False),
+        (EVENTS, "", "data: [DONE]", False),
+        (JSON_LINES, "", '{"done":true}', False),
     ],
 )
-def test_the_last_event_is_known_by_its_own_line(content_type: str, line: str, last: bool):
-    reader = EventReader(content_type)
+def test_the_last_event_of_each_vendor_is_known_by_its_own_line(
+    content_type: str, endpoint: str, line: str, last: bool
+):
+    reader = EventReader(content_type, endpoint)
     reader.feed(f"{line}\n".encode())
     assert reader.ended is last
 
 
 def test_a_last_event_is_whole_without_its_empty_line():
-    reader = EventReader(EVENTS)
+    reader = EventReader(EVENTS, MESSAGES)
     reader.feed(b'data: {"type":"message_stop"}\n')
     assert reader.close(cut=False) == [{"data": {"type": "message_stop"}}]
+
+
+def test_half_an_event_behind_the_last_one_is_none():
+    reader = EventReader(EVENTS, RESPONSES)
+    reader.feed(b'data: {"type":"response.completed"}\n\ndata: [DO')
+    assert reader.close(cut=False) == [{"data": {"type": "response.completed"}}]
 
 
 def test_an_event_that_was_cut_is_not_kept():

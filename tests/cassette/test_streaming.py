@@ -156,6 +156,37 @@ def test_an_openai_stream_is_recorded_where_the_server_never_ends_it(tmp_path: P
     assert [event.get("text") for event in line["response"]["body"]] == [None] * 5 + ["[DONE]"]
 
 
+@pytest.mark.parametrize(
+    ("content_type", "events"),
+    [
+        (
+            "text/event-stream",
+            [b'data: {"type":"%s"}\n\n' % kind for kind in (b"error", b"message_stop", b"result")]
+            + [b"data: [DONE]\n\n", b'data: {"text":"42"}\n\n'],
+        ),
+        ("application/x-ndjson", [b'{"task":1,"done":true}\n', b'{"task":2,"done":true}\n']),
+    ],
+)
+def test_a_stream_of_no_model_is_recorded_to_its_end(
+    tmp_path: Path, content_type: str, events: list[bytes]
+):
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"content-type": content_type}, content=iter(events))
+
+    def pieces() -> bytes:
+        with (
+            httpx.Client(transport=httpx.MockTransport(answer)) as client,
+            client.stream("POST", "http://tool/run", json={"q": 1}) as found,
+        ):
+            return b"".join(found.iter_bytes())
+
+    path = tmp_path / "0.jsonl"
+    with use(path, "once"):
+        assert pieces() == b"".join(events)
+    with use(path):
+        assert pieces() == b"".join(events)
+
+
 def test_a_plain_answer_is_recorded_before_the_agent_has_all_of_it(tmp_path: Path):
     path = tmp_path / "0.jsonl"
     with upstream() as server, use(path, "once"), httpx2.Client(verify=False) as client:

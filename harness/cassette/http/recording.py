@@ -26,7 +26,7 @@ class Recording:
         self._unpack = unpacker(headers.get("content-encoding", ""))
         content_type = headers.get("content-type", "")
         is_stream = is_server_sent(content_type) or is_json_lines(content_type)
-        self._reader = EventReader(content_type) if is_stream else None
+        self._reader = EventReader(content_type, live.request.endpoint) if is_stream else None
         self._open = live.use.begins(self)
 
     def take(self, piece: bytes) -> None:
