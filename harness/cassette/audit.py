@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from harness.cassette.cells import Cells, Expected, cell_of, place_of
 from harness.cassette.format import (
     HeaderLine,
     InteractionLine,
@@ -39,37 +39,6 @@ class Finding(Record):
     lines: tuple[int, ...] = ()
     """Counted from 1; empty where the whole file is meant."""
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What a suite says about one cassette."""
-
-    task_digest: str
-    variants: frozenset[str]
-
-
-Cell = tuple[str, str, int]
-"""Suite, task and repeat."""
-
-Cells = Mapping[Cell, Expected]
-"""The cassettes that suites have."""
-
-
-def place_of(path: Path) -> Cell | None:
-    """The suite, task and repeat that a file is named after: SUITE/TASK/REPEAT.jsonl."""
-    suite, task = path.absolute().parts[-3:-1] if len(path.absolute().parts) > 3 else ("", "")
-    return (suite, task, int(path.stem)) if path.stem.isdecimal() else None
-
-
-def cell_of(path: Path, header: HeaderLine, cells: Cells | None) -> Cell | None:
-    """The cell of a known suite that a cassette is for; None where it is for none of them."""
-    suites = {suite for suite, _, _ in cells or ()}
-    recorded = (header.suite, header.task, header.repeat)
-    for cell in (place_of(path), recorded):
-        if cell is not None and cell[0] in suites:
-            return cell
-    return None
 
 
 def audit(path: Path, redactor: Redactor, cells: Cells | None = None) -> list[Finding]:
@@ -117,7 +86,8 @@ class _Audit:
 
     def _damage(self) -> Iterator[Finding]:
         for problem in problems(self._lines):
-            yield self._finding(problem.kind, problem.text, [problem.number])
+            kind: FindingKind = "orphaned" if problem.kind == "orphaned" else "damaged"
+            yield self._finding(kind, problem.text, [problem.number])
         for each in self._lines:
             if each.line is not None and each.problem is None:
                 text = mistake(each.line)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import http
 import zlib
 from collections.abc import Mapping
+from typing import Any
 
 from pydantic_core import to_json
 
@@ -131,6 +133,19 @@ def response_bytes(response: StoredResponse) -> bytes:
     if response.type == "base64":
         return base64.b64decode(str(response.body))
     return str(response.body).encode()
+
+
+def vcr_response(response: StoredResponse) -> dict[str, Any]:
+    """A kept answer in vcrpy's shape, its body as bytes."""
+    try:
+        phrase = http.HTTPStatus(response.status).phrase
+    except ValueError:
+        phrase = ""
+    return {
+        "status": {"code": response.status, "message": phrase},
+        "headers": {name: [value] for name, value in response.headers.items()},
+        "body": {"string": response_bytes(response)},
+    }
 
 
 def answering_model(response: StoredResponse) -> str | None:

@@ -40,20 +40,17 @@ class Conversations:
 
 def conversations(view: CassetteView) -> Conversations:
     """Arrange the calls of a cassette."""
-    messages: dict[str, tuple[JsonObject, ...]] = {}
     by_chain: dict[str, list[InteractionView]] = {}
     calls: dict[str, Call] = {}
     after: dict[str | None, list[str]] = {}
     for name, one in view.interactions.items():
-        base = () if one.parent is None else messages[one.parent]
-        messages[name] = (*base, *one.line.add)
         before = _call_before(view, one, by_chain)
-        known = 0 if before is None else len(messages[before.line.id])
+        known = 0 if before is None else len(view.messages(before.line.id))
         calls[name] = Call(
             interaction=one,
             number=1 if before is None else calls[before.line.id].number + 1,
             before=None if before is None else before.line.id,
-            said=messages[name][known:],
+            said=tuple(view.messages(name)[known:]),
             new_settings=before is None or before.line.parameters != one.line.parameters,
         )
         after.setdefault(calls[name].before, []).append(name)

@@ -147,16 +147,10 @@ class CanonicalRequest:
     ) -> CanonicalRequest:
         """Compute the digests of a request."""
         messages = tuple(messages)
-        parameters_digest = digest([endpoint, parameters])[:DIGEST_CHARS]
-        chain = []
-        last = EMPTY_CHAIN
-        for message in messages:
-            last = chain_after(last, message)
-            chain.append(last)
-        key = digest([parameters_digest, last])[:DIGEST_CHARS]
-        return cls(
-            endpoint, parameters, messages, is_model_call, parameters_digest, tuple(chain), key
-        )
+        about = parameters_digest(endpoint, parameters)
+        chain = chain_of(messages)
+        key = request_digest(about, chain[-1] if chain else EMPTY_CHAIN)
+        return cls(endpoint, parameters, messages, is_model_call, about, chain, key)
 
     @property
     def chain_end(self) -> str:
@@ -302,3 +296,22 @@ def _body_value(body: bytes) -> tuple[bool, Json]:
         return False, {"text": body.decode()}
     except UnicodeDecodeError:
         return False, {"base64": base64.b64encode(body).decode()}
+
+
+def parameters_digest(endpoint: str, parameters: JsonObject) -> str:
+    """The digest of all of a request but its conversation."""
+    return digest([endpoint, parameters])[:DIGEST_CHARS]
+
+
+def chain_of(messages: Iterable[JsonObject], start: str = EMPTY_CHAIN) -> tuple[str, ...]:
+    """The digest of a conversation after each message, going on from that of its beginning."""
+    chain = []
+    for message in messages:
+        start = chain_after(start, message)
+        chain.append(start)
+    return tuple(chain)
+
+
+def request_digest(parameters: str, chain: str) -> str:
+    """The digest of a request, by those of its parameters and its whole conversation."""
+    return digest([parameters, chain])[:DIGEST_CHARS]

@@ -143,13 +143,5 @@ class _Plan:
 
 def _moved(tool: ToolLine, interaction: str | None) -> ToolLine:
     """A tool call as it is found with its turn under another id."""
-    key = ToolKey(
-        interaction,
-        tool.position,
-        tool.name,
-        tool.arguments,
-        tool.identity,
-        tool.timeout_s,
-        tool.ordinal,
-    )
-    return tool.model_copy(update={"id": key.id, "interaction": interaction})
+    moved = tool.model_copy(update={"interaction": interaction})
+    return moved.model_copy(update={"id": ToolKey.of(moved).id})

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from harness.cassette.canonical import CanonicalRequest, canonical_json
 from harness.cassette.format import ToolLine
-from harness.cassette.nearest import Nearest, find_nearest
+from harness.cassette.nearest import Nearest
 from harness.cassette.reading import difference, harmless
 from harness.cassette.tape import ToolKey
 from harness.schema.record import Json, JsonObject
-
-__all__ = ["Miss", "Nearest", "explain", "find_nearest"]
 
 SYSTEM_PROMPT = "the system prompt"
 REPETITION = "repetition"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pydantic_core import to_json
 
 from harness.cassette.canonical import (
-    DIGEST_CHARS,
     EMPTY_CHAIN,
     CanonicalRequest,
-    chain_after,
-    digest,
+    chain_of,
+    parameters_digest,
+    request_digest,
 )
 from harness.schema.record import JsonObject
 
@@ -55,24 +55,22 @@ class Growing:
         # again, to the same.
         before = self._last
         if about == before.about:
-            parameters_digest = before.parameters_digest
+            of_parameters = before.parameters_digest
         else:
-            parameters_digest = digest([endpoint, parameters])[:DIGEST_CHARS]
-        chain = [*before.chain] if _begins(said, before.said) else []
+            of_parameters = parameters_digest(endpoint, parameters)
+        chain = before.chain if _begins(said, before.said) else ()
         last = chain[-1] if chain else EMPTY_CHAIN
-        for message in messages[len(chain) :]:
-            last = chain_after(last, message)
-            chain.append(last)
+        chain += chain_of(messages[len(chain) :], last)
         # At once: a loop's helpers may ask from other threads.
-        self._last = _Request(about, parameters_digest, said, tuple(chain))
+        self._last = _Request(about, of_parameters, said, chain)
         return CanonicalRequest(
             endpoint=endpoint,
             parameters=parameters,
             messages=tuple(messages),
             is_model_call=is_model_call,
-            parameters_digest=parameters_digest,
-            chain=tuple(chain),
-            digest=digest([parameters_digest, last])[:DIGEST_CHARS],
+            parameters_digest=of_parameters,
+            chain=chain,
+            digest=request_digest(of_parameters, chain[-1] if chain else EMPTY_CHAIN),
         )
 
 

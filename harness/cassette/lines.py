@@ -25,8 +25,8 @@ from harness.cassette.format import (
 from harness.errors import CassetteError
 from harness.schema.record import JsonObject
 
-EDITED = "the line is damaged: it is not what was sealed"
-CUT = "the last line is cut"
+ProblemKind = Literal["damaged", "other_format", "cut", "orphaned"]
+"""`orphaned` names a line that is not there; `cut` ends where the writing of it stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class FileLine:
     """Without the line end."""
     line: Line | None
     """What it says, where that can be read at all."""
-    problem: str | None = None
+    problem: Problem | None = None
     """Why it cannot be trusted."""
 
 
@@ -47,8 +47,7 @@ class FileLine:
 class Problem:
     """Something wrong with a line."""
 
-    kind: Literal["damaged", "orphaned"]
-    """`orphaned` names a line that is not there."""
+    kind: ProblemKind
     number: int
     text: str
 
@@ -78,13 +77,16 @@ def _file_line(number: int, raw: bytes, is_unended: bool) -> FileLine:
         try:
             return FileLine(number, raw, decode_line(raw))
         except ValueError as error:
-            return FileLine(number, raw, None, _unreadable(raw, str(error)))
+            return FileLine(number, raw, None, _unreadable(number, raw, str(error)))
     try:
         line = decode_line(seal(content_of(raw))[:-1])
     except ValueError as error:
-        problem = CUT if is_unended else _unreadable(raw, f"the line is damaged: {error}")
+        problem = _unreadable(number, raw, f"the line is damaged: {error}")
+        if is_unended and problem.kind != "other_format":
+            problem = Problem("cut", number, "the last line is cut")
         return FileLine(number, raw, None, problem)
-    return FileLine(number, raw, line, EDITED)
+    edited = "the line is damaged: it is not what was sealed"
+    return FileLine(number, raw, line, Problem("damaged", number, edited))
 
 
 def content_of(raw: bytes) -> bytes:
@@ -120,11 +122,12 @@ def compact(value: JsonObject) -> bytes:
     return text.encode()
 
 
-def _unreadable(raw: bytes, otherwise: str) -> str:
+def _unreadable(number: int, raw: bytes, otherwise: str) -> Problem:
     found = other_format(raw)
     if found is None:
-        return otherwise
-    return f"format {found!r} is not known here; use the version that recorded it"
+        return Problem("damaged", number, otherwise)
+    text = f"format {found!r} is not known here; use the version that recorded it"
+    return Problem("other_format", number, text)
 
 
 def problems(lines: Iterable[FileLine]) -> Iterator[Problem]:
@@ -134,7 +137,7 @@ def problems(lines: Iterable[FileLine]) -> Iterator[Problem]:
     for each in lines:
         line, number = each.line, each.number
         if each.problem is not None:
-            yield Problem("damaged", number, each.problem)
+            yield each.problem
         if line is None:
             continue
         is_header = isinstance(line, HeaderLine)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.cassette.audit import Cells, cell_of
+from harness.cassette.cells import Cells, cell_of
 from harness.cassette.format import HeaderLine, ParametersLine
 from harness.cassette.journal import Journal, replace_file
 from harness.cassette.lines import FileLine, problems, read_lines
@@ -120,7 +120,7 @@ def _pruning(
 
 def _header(path: Path, lines: Sequence[FileLine]) -> HeaderLine:
     for problem in problems(lines):
-        if problem.kind == "damaged":
+        if problem.kind != "orphaned":
             raise CassetteError(
                 f"{path}:{problem.number}: {problem.text}; nothing is removed from a damaged file:"
                 " `harness cassette fix` it first, or take it back from version control"

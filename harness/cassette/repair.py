@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.cassette.branches import conversations
+from harness.cassette.canonical import parameters_digest, request_digest
 from harness.cassette.format import (
     HeaderLine,
     InteractionLine,
@@ -18,11 +19,11 @@ from harness.cassette.format import (
     decode_line,
     seal,
 )
-from harness.cassette.identity import chain_of, parameters_id, request_of, tool_id
+from harness.cassette.identity import end_of
 from harness.cassette.journal import Journal, replace_file
-from harness.cassette.lines import CUT, FileLine, compact, object_of, problems, read_lines
+from harness.cassette.lines import FileLine, Problem, compact, object_of, problems, read_lines
 from harness.cassette.spoken import SENT_BACK_CHANGED, spoken
-from harness.cassette.tape import verdict_id
+from harness.cassette.tape import ToolKey, free_name, verdict_id
 from harness.cassette.view import view_of
 from harness.errors import CassetteError
 from harness.schema.record import Json
@@ -108,13 +109,17 @@ class _Repairing:
         """Take the next line."""
         if not each.raw.strip():
             self._changes.append(Note(each.number, "an empty line, removed"))
-        elif each.line is None and each.problem == CUT and self._lines:
+        elif each.line is None and each.problem is not None:
+            self._take_unreadable(each, each.problem)
+        elif each.line is not None and not self._is_repeated(each.number, each.line):
+            self._take(each, each.line)
+
+    def _take_unreadable(self, each: FileLine, problem: Problem) -> None:
+        if problem.kind == "cut" and self._lines:
             size = len(each.raw)
             self._changes.append(Note(each.number, f"cut after {size:,} bytes, removed"))
-        elif each.line is None:
-            self._refuse(each.number, str(each.problem))
-        elif not self._is_repeated(each.number, each.line):
-            self._take(each, each.line)
+        else:
+            self._refuse(each.number, problem.text)
 
     def _refuse(self, number: int, why: str) -> None:
         self._hopeless.append(f"{self._path}:{number}: {why}")
@@ -163,7 +168,7 @@ class _Repairing:
         """The fields of a line that are computed from what it and the lines before it say."""
         match line:
             case ParametersLine():
-                new = parameters_id(line)
+                new = parameters_digest(line.endpoint, line.body)
                 self._new.parameters[line.id] = new
                 return {"id": new}
             case InteractionLine():
@@ -171,7 +176,7 @@ class _Repairing:
             case ToolLine():
                 name = line.interaction
                 named = self._new.interactions.get(name, name) if name is not None else None
-                new = tool_id(line.model_copy(update={"interaction": named}))
+                new = ToolKey.of(line.model_copy(update={"interaction": named})).id
                 self._new.tools[line.id] = new
                 return {"id": new, "interaction": named}
             case VerdictLine():
@@ -194,27 +199,19 @@ class _Repairing:
         if parent is not None:
             parent = self._new.chains.get(parent, parent)
         parameters = self._new.parameters.get(line.parameters, line.parameters)
-        chain = chain_of(parent, line.add)
+        chain = end_of(parent, line.add)
         self._new.chains.setdefault(line.chain, chain)
         request, _, rest = line.id.partition(".")
-        right = request_of(parameters, chain)
+        right = request_digest(parameters, chain)
         new = line.id
         if right != request or new in self._taken:
-            new = self._free(f"{right}.{rest.partition('.')[0]}")
+            new = free_name(f"{right}.{rest.partition('.')[0]}", self._taken)
         self._taken.add(new)
         self._new.interactions[line.id] = new
         # A request that was edited was never sent like this.
         sent = line.sent if right == request else None
         fields = {"parent": parent, "chain": chain, "parameters": parameters}
         return {"id": new, "sent": sent, **fields}
-
-    def _free(self, name: str) -> str:
-        """An id that no line before has."""
-        number, free = 0, name
-        while free in self._taken:
-            number += 1
-            free = f"{name}.{number}"
-        return free
 
     def repaired(self) -> Repair:
         if not self._lines and not self._hopeless:

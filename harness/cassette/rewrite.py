@@ -2,74 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
-from harness.cassette.canonical import EMPTY_CHAIN, chain_after
+from harness.cassette.canonical import chain_of
 from harness.cassette.format import (
     HeaderLine,
     InteractionLine,
     Line,
     ParametersLine,
     ToolLine,
-    TrialLine,
     VerdictLine,
     encode_line,
 )
 from harness.cassette.journal import Journal
+from harness.cassette.lines import FileLine
+from harness.cassette.view import view_of
 from harness.schema.record import JsonObject
 
 Named: TypeAlias = InteractionLine | ToolLine | VerdictLine
 
 
 class Recording:
-    """All lines of one file, in order."""
+    """All lines of one file, in order, with their bytes."""
 
-    def __init__(self, lines: Iterable[tuple[Line, bytes]]) -> None:
-        """Take lines with their bytes, without the line end."""
-        self.lines = list(lines)
-        self.parameters: dict[str, tuple[ParametersLine, bytes]] = {}
-        self.interactions: dict[str, InteractionLine] = {}
-        self.tools: dict[str, ToolLine] = {}
-        self.verdicts: dict[str, VerdictLine] = {}
-        self.trials: dict[str, TrialLine] = {}
-        """The last one of each variant."""
-        self._ends: dict[str, InteractionLine] = {}
-        self._answers: dict[str, list[InteractionLine]] = {}
-        self._turn_tools: dict[str | None, list[ToolLine]] = {}
-        self._users: dict[str, set[str]] = {}
-        for line, raw in self.lines:
-            self._take(line, raw)
-        for variant, trial in self.trials.items():
-            for name in (*trial.interactions, *trial.tools, *trial.verdicts):
-                self._users.setdefault(name, set()).add(variant)
-
-    @classmethod
-    def of(cls, journal: Journal) -> Recording:
+    def __init__(self, journal: Journal) -> None:
         """Read a file.
 
         Raises:
             CassetteError: it cannot be trusted.
         """
-        return cls((journal.parse(place, raw), raw) for place, raw in journal.scan())
-
-    def _take(self, line: Line, raw: bytes) -> None:
-        match line:
-            case HeaderLine():
-                self.header = line
-            case ParametersLine():
-                self.parameters[line.id] = line, raw
-            case InteractionLine():
-                self.interactions[line.id] = line
-                self._ends.setdefault(line.chain, line)
-                self._answers.setdefault(line.key, []).append(line)
-            case ToolLine():
-                self.tools[line.id] = line
-                self._turn_tools.setdefault(line.interaction, []).append(line)
-            case VerdictLine():
-                self.verdicts[line.id] = line
-            case TrialLine():
-                self.trials[line.variant] = line
+        read = [FileLine(place[0], raw, journal.parse(place, raw)) for place, raw in journal.scan()]
+        self.lines = [(each.line, each.raw) for each in read if each.line is not None]
+        self.header = next(line for line, _ in self.lines if isinstance(line, HeaderLine))
+        self._view = view_of(journal.path, self.header, read)
+        self.parameters = {
+            line.id: (line, raw) for line, raw in self.lines if isinstance(line, ParametersLine)
+        }
+        self.interactions = {name: one.line for name, one in self._view.interactions.items()}
+        self.tools = {line.id: line for line in self._view.tools}
+        self.verdicts = {line.id: line for line in self._view.verdicts}
+        self.trials = self._view.trials
+        """The last one of each variant."""
+        self._answers: dict[str, list[InteractionLine]] = {}
+        self._said: dict[str, str] = {}
+        """Id of an interaction with that conversation, by its chain digest."""
+        for line in self.interactions.values():
+            self._answers.setdefault(line.key, []).append(line)
+            self._said.setdefault(line.chain, line.id)
+        self._users: dict[str, set[str]] = {}
+        for variant, trial in self.trials.items():
+            for name in (*trial.interactions, *trial.tools, *trial.verdicts):
+                self._users.setdefault(name, set()).add(variant)
 
     def users(self, line: Named) -> set[str]:
         """The variants whose last trial used a line; who recorded it where none did."""
@@ -81,7 +65,7 @@ class Recording:
 
     def turn_tools(self, interaction: str) -> Sequence[ToolLine]:
         """The tool calls that an answer asked for."""
-        return self._turn_tools.get(interaction, ())
+        return self._view.interactions[interaction].tools
 
     def endpoint(self, line: InteractionLine) -> str:
         """What kind of model an interaction asked."""
@@ -89,11 +73,7 @@ class Recording:
 
     def conversation(self, line: InteractionLine) -> list[JsonObject]:
         """All messages of an interaction's request."""
-        parts = [line.add]
-        while line.parent is not None:
-            line = self._ends[line.parent]
-            parts.append(line.add)
-        return [message for part in reversed(parts) for message in part]
+        return self._view.messages(self._said[line.chain])
 
 
 class Writer:
@@ -130,9 +110,7 @@ class Writer:
     def _continued(self, line: InteractionLine, messages: list[JsonObject]) -> InteractionLine:
         """An interaction after the longest beginning of its conversation that is written."""
         parent, add = None, messages
-        chain = EMPTY_CHAIN
-        for count, message in enumerate(messages, start=1):
-            chain = chain_after(chain, message)
+        for count, chain in enumerate(chain_of(messages), start=1):
             if chain in self._ends:
                 parent, add = chain, messages[count:]
         return line.model_copy(update={"parent": parent, "add": add})

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from harness.cassette.carry import merged
+from harness.cassette.index import Index
 from harness.cassette.journal import Journal, replace_file
 from harness.cassette.rewrite import Recording
 from harness.cassette.rules import Rules
 from harness.cassette.session import Session
 from harness.cassette.tape import Origin, Tape
+from harness.cassette.tree import Tree
 from harness.errors import CassetteError
 from harness.redaction import Redactor
 from harness.schema.results import RecordMode
 
 _LOG = logging.getLogger("harness.cassette")
+
+
+def check_file(path: Path) -> None:
+    """Check every line of a cassette.
+
+    Raises:
+        CassetteError: it cannot be trusted; the text names file and line.
+    """
+    with closing(Journal.open_for_reading(path)) as journal:
+        Tree(journal, Index.load(journal))
 
 
 class Store:
@@ -159,7 +171,7 @@ class Store:
 
     def _merged(self, old: Tape, new: Journal) -> list[bytes]:
         assert old.journal is not None
-        return merged(Recording.of(old.journal), Recording.of(new))
+        return merged(Recording(old.journal), Recording(new))
 
     def __enter__(self) -> Self:
         """Use as a context manager: an exception leaves the recording unfinished."""

@@ -7,7 +7,7 @@ import json
 import platform
 import threading
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 
 from harness.cassette.canonical import DIGEST_CHARS, CanonicalRequest, digest
@@ -75,6 +75,11 @@ class ToolKey:
     timeout_s: float
     ordinal: int = 0
     """Counts calls that are alike in all of this."""
+
+    @classmethod
+    def of(cls, line: ToolLine) -> ToolKey:
+        """The key of a recorded call."""
+        return cls(**{one.name: getattr(line, one.name) for one in fields(cls)})
 
     @property
     def id(self) -> str:

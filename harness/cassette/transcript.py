@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from harness.cassette.canonical import canonical_json
 from harness.cassette.format import StoredResponse
 from harness.errors import ModelCallError
-from harness.protocols import Dialect
-from harness.providers.catalog import all_dialects, recorded_turn
+from harness.providers.catalog import dialects_by_name, recorded_turn
 from harness.schema.messages import ModelTurn, Text, ToolCall
 from harness.schema.record import Json, JsonObject
 
-_DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in all_dialects()}
+_DIALECTS = dialects_by_name()
 _ROLES = {"model": "assistant"}
 _SIGNED = re.compile(r"[A-Za-z0-9+/_=-]{200,}")
 """A signature or a picture: nobody reads it, but a change in it is to be seen."""

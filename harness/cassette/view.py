@@ -17,6 +17,7 @@ from harness.cassette.format import (
 )
 from harness.cassette.lines import FileLine, Problem, problems, read_lines
 from harness.errors import CassetteError
+from harness.schema.record import JsonObject
 
 _NEXT_STEP = (
     "after an edit by hand `harness cassette fix` seals it again; else take the file back from"
@@ -59,11 +60,6 @@ class CassetteView:
     """Finished trials, by variant."""
 
     @property
-    def roots(self) -> tuple[str, ...]:
-        """Ids of the interactions that begin a conversation."""
-        return tuple(name for name, view in self.interactions.items() if view.parent is None)
-
-    @property
     def models(self) -> tuple[str, ...]:
         """The models that answered, sorted."""
         answers = (view.line.response for view in self.interactions.values())
@@ -74,6 +70,16 @@ class CassetteView:
         """The times of the first and the last recording."""
         times = [view.line.recorded_at for view in self.interactions.values()]
         return (min(times), max(times)) if times else None
+
+    def messages(self, name: str) -> list[JsonObject]:
+        """All messages of an interaction's request, from the first."""
+        parts = []
+        current: str | None = name
+        while current is not None:
+            one = self.interactions[current]
+            parts.append(one.line.add)
+            current = one.parent
+        return [message for part in reversed(parts) for message in part]
 
 
 def read(path: Path) -> CassetteView:
@@ -99,17 +105,15 @@ def read_damaged(path: Path) -> tuple[CassetteView, tuple[Problem, ...]]:
     # It may not be the first line while a merge is not finished.
     header = next((each.line for each in lines if isinstance(each.line, HeaderLine)), None)
     if header is None:
-        raise CassetteError(f"{path}:1: {_not_a_cassette(found)}")
+        raise CassetteError(f"{path}:1: {_not_a_cassette(lines, found[0])}")
     return view_of(path, header, lines), found
 
 
-def _not_a_cassette(found: tuple[Problem, ...]) -> str:
-    first = found[0].text
-    if "format" in first:
-        return first
-    if "damaged" in first:
-        first = "not a cassette, or its first line is damaged"
-    return f"{first}; {_NEXT_STEP}"
+def _not_a_cassette(lines: list[FileLine], first: Problem) -> str:
+    if first.kind == "other_format":
+        return first.text
+    what = "not a cassette, or its first line is damaged" if lines else first.text
+    return f"{what}; {_NEXT_STEP}"
 
 
 def view_of(path: Path, header: HeaderLine, lines: list[FileLine]) -> CassetteView:

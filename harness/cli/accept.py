@@ -75,7 +75,7 @@ def command(terminal: Terminal, suite: str, yes: bool, allow_live: bool, **optio
         calls = sum(trial.recorded for trial in log.trials())
     log = execute(planned, terminal)
     after = summarise(log, str(write_report(log)))
-    result = _Accepted(before.misses, missing, calls, recorded.unscored, after)
+    result = _Accepted(before.misses, missing, calls, recorded.unscored, after, _unused(missing))
     terminal.result(result.data(), result.lines())
     if result.failed:
         # That they are missed again only follows from it.
@@ -95,6 +95,8 @@ class _Accepted:
     unscored: Sequence[UnscoredTrial]
     """While recording."""
     after: RunSummary
+    unused: int
+    """Lines of the cassettes that no finished trial uses any more."""
 
     @property
     def failed(self) -> tuple[UnscoredTrial, ...]:
@@ -111,24 +113,23 @@ class _Accepted:
             "run": self.after.model_dump(mode="json"),
         }
 
-    @property
-    def unused(self) -> int:
-        """Lines of the cassettes that no finished trial uses any more."""
-        folder = self.missing.settings.cassettes
-        files = [folder / cassette_file(cell) for cell in self.missing.cells]
-        prunings = [plan_pruning(file) for file in files if file.exists()]
-        return sum(len(one.lines) for found in prunings if found for one in found.removals)
-
     def lines(self) -> Iterator[str]:
         yield from summary_lines(self.after)
         yield ""
         calls = numbers.plural(self.calls, "model call")
         yield f"Recorded {calls} in {numbers.plural(len(self.missing.specs), 'trial')}."
-        if unused := self.unused:
-            lines = numbers.plural(unused, "recorded line")
-            verb = "is" if unused == 1 else "are"
+        if self.unused:
+            lines = numbers.plural(self.unused, "recorded line")
+            verb = "is" if self.unused == 1 else "are"
             yield f"{lines} {verb} used by no trial any more: harness cassette prune"
         yield f"Report: {self.after.report}"
+
+
+def _unused(planned: Planned) -> int:
+    """Lines in the cassettes of these cells that no finished trial uses."""
+    files = [planned.settings.cassettes / cassette_file(cell) for cell in planned.cells]
+    prunings = [plan_pruning(file) for file in files if file.exists()]
+    return sum(len(one.lines) for found in prunings if found for one in found.removals)
 
 
 def _into(planned: Planned, folder: Path) -> Planned:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.backends.local import LocalBackend
-from harness.cassette.journal import Journal
 from harness.cassette.playback import FaultPlan
 from harness.cassette.redact import secrets_in
+from harness.cassette.store import check_file
 from harness.cli.options import environment
 from harness.cli.run_folder import REPORTS
 from harness.cli.terminal import Terminal
@@ -192,13 +191,7 @@ def check_cassettes(planned: Planned) -> None:
         if path.exists() or path.with_name(f"{path.name}.partial").exists():
             open_cassette(cell, planned.settings).close(finished=False)
         if path.exists():
-            _check_lines(path)
-
-
-def _check_lines(path: Path) -> None:
-    with closing(Journal.open_for_reading(path)) as journal:
-        for _ in journal.scan():
-            pass
+            check_file(path)
 
 
 def check_keys(planned: Planned) -> None:

@@ -88,6 +88,11 @@ def all_dialects() -> list[Dialect]:
     return [AnthropicMessages(), OpenAIChat(), OpenAIResponses(), OllamaChat(), GoogleGenerate()]
 
 
+def dialects_by_name() -> dict[str, Dialect]:
+    """Every dialect, by what recordings call its endpoint."""
+    return {dialect.name: dialect for dialect in all_dialects()}
+
+
 def recorded_turn(dialect: Dialect, answer: Json) -> ModelTurn:
     """The neutral turn in a recorded answer: a body, or the events of a streamed one.
 

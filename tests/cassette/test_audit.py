@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cassette.audit import Expected, audit
+from harness.cassette.audit import audit
+from harness.cassette.cells import Expected
 from harness.cassette.format import StoredResponse, seal
 from harness.cassette.lines import compact
 from harness.redaction import Redactor

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassette.audit import Expected, audit
+from harness.cassette.audit import audit
+from harness.cassette.cells import Expected
+from harness.cassette.format import StoredResult
 from harness.cassette.prune import plan_pruning
+from harness.cassette.tape import ToolKey
 from harness.errors import CassetteError
 from harness.redaction import Redactor
 from tests.cassette.cells import ask, open_store, request
@@ -98,6 +101,19 @@ def test_lines_of_what_is_not_there_go_and_the_answers_beside_them_stay(tmp_path
     assert [(one.kind, one.lines) for one in audit(path, Redactor({}))] == [("unfinished", (5,))]
     replay(path, "b", ["hi", "there"])
     replay(path, "c", ["up", "v"])
+
+
+def test_the_answer_that_a_waiting_tool_call_belongs_to_stays(tmp_path: Path):
+    path = record(tmp_path / "0.jsonl", a=["go", "ls"])
+    with open_store(path, "new_episodes") as store:
+        session = store.session("b")
+        assert session.claim(request("go")) is not None
+        key = ToolKey(session.last, 0, "shell", {}, "identity", 60.0)
+        result = StoredResult(content="one file", status="ok", duration_s=0.25)
+        session.record_tool(key, result, "bench")
+    record(path, a=["stop", "z"])
+    assert plan_pruning(path) is None
+    assert [(one.kind, one.lines) for one in audit(path, Redactor({}))] == [("unfinished", (5,))]
 
 
 def test_nothing_is_removed_from_a_damaged_file(tmp_path: Path):

@@ -59,7 +59,7 @@ def test_variants_share_what_they_have_in_common(path: Path):
             counts.append((session.served, session.recorded))
     assert counts == [(0, 2), (1, 1)]
     view = read(path)
-    root = view.interactions[view.roots[0]]
+    root = next(iter(view.interactions.values()))
     assert root.variants == ("a", "b")
     assert [view.interactions[child].variants for child in root.children] == [("a",), ("b",)]
 

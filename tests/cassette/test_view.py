@@ -33,7 +33,7 @@ def test_a_cassette_is_seen_as_a_tree(tmp_path: Path):
         0,
         path.stat().st_size,
     )
-    [root] = view.roots
+    [root] = (name for name, one in view.interactions.items() if one.parent is None)
     top = view.interactions[root]
     assert (top.variants, top.endpoint) == (("a", "b"), "openai-chat")
     assert [tool.result.content for tool in top.tools] == ["done"]
@@ -99,6 +99,9 @@ def test_both_sides_of_a_merge_that_is_not_finished_are_seen(tmp_path: Path):
         (b"", "the file is empty; after an edit by hand"),
         (b"hello\n", "not a cassette, or its first line is damaged; after an edit"),
         (b'{"kind":"header","format":99}\n', "use the version that recorded it"),
+        (b'{"kind":"header","format":99}', "use the version that recorded it"),
+        (b'{"messages": []}', "not a cassette, or its first line is damaged; after an edit"),
+        (b'{"kind":"format"}\n', "not a cassette, or its first line is damaged; after an edit"),
     ],
 )
 def test_what_is_no_cassette_is_an_error(tmp_path: Path, content: bytes, told: str):

@@ -17,11 +17,10 @@ from harness.cassette.format import StoredResponse
 from harness.cassette.journal import replace_file
 from harness.cassette.view import CassetteView, InteractionView
 from harness.errors import BadInputError, InfrastructureError, ModelCallError
-from harness.protocols import Dialect
-from harness.providers.catalog import all_dialects, recorded_body
+from harness.providers.catalog import dialects_by_name, recorded_body
 from harness.schema.record import Json, JsonObject
 
-_DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in all_dialects()}
+_DIALECTS = dialects_by_name()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +109,10 @@ def write_export(text: str, path: Path) -> None:
 
 
 def _calls(view: CassetteView) -> list[_Call]:
-    conversations: dict[str | None, list[JsonObject]] = {None: []}
-    calls = []
-    for entry in view.interactions.values():
-        messages = conversations[entry.line.parent] + entry.line.add
-        conversations.setdefault(entry.line.chain, messages)
-        calls.append(_Call(entry, messages, _said(entry.endpoint, entry.line.response)))
-    return calls
+    return [
+        _Call(entry, view.messages(name), _said(entry.endpoint, entry.line.response))
+        for name, entry in view.interactions.items()
+    ]
 
 
 def _by_trial(view: CassetteView, calls: Iterable[_Call]) -> list[_Call]:

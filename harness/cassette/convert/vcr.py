@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import http
 import json
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from harness.cassette.body import response_bytes, store_response
+from harness.cassette.body import is_packed, store_response, vcr_response
 from harness.cassette.canonical import canonical_request
 from harness.cassette.convert.exchange import Exchange
 from harness.cassette.convert.spelling import Sent
@@ -39,27 +37,14 @@ def exchange_from_vcr(interaction: Mapping[str, Any], redactor: Redactor) -> Exc
 def _stored(response: Mapping[str, Any], redactor: Redactor) -> StoredResponse:
     headers = {name.lower(): value for name, value in _headers(response).items()}
     body = _response_body(response)
-    if not _is_encoded(body, headers.get("content-encoding", "")):
+    if not is_packed(body, headers.get("content-encoding", "")):
         headers.pop("content-encoding", None)
     return store_response(_status(response), headers, body, redactor)
 
 
-def response_to_vcr(response: StoredResponse) -> dict[str, Any]:
-    """A kept answer in vcrpy's shape, its body as bytes."""
-    try:
-        phrase = http.HTTPStatus(response.status).phrase
-    except ValueError:
-        phrase = ""
-    return {
-        "status": {"code": response.status, "message": phrase},
-        "headers": {name: [value] for name, value in response.headers.items()},
-        "body": {"string": response_bytes(response)},
-    }
-
-
 def interaction_to_vcr(sent: Sent, response: StoredResponse) -> dict[str, Any]:
     """A request and its answer as vcrpy's files hold them: bodies are texts where they can be."""
-    answer = response_to_vcr(response)
+    answer = vcr_response(response)
     answer["body"]["string"] = _readable(answer["body"]["string"])
     return {
         "request": {
@@ -173,23 +158,6 @@ def _headers(response: Mapping[str, Any]) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
-
-
-def _is_encoded(body: bytes, encoding: str) -> bool:
-    """Whether a body still has the encoding that its header names: some writers undo it."""
-    match encoding.strip().lower():
-        case "gzip" | "x-gzip" | "deflate":
-            try:
-                zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress(body, 1)
-            except zlib.error:
-                return False
-            return bool(body)
-        case _:
-            try:
-                body.decode()
-            except UnicodeDecodeError:
-                return True
-            return False
 
 
 def _readable(body: bytes) -> str | bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import http
 import importlib
 import json
 import time
@@ -16,7 +15,7 @@ from typing import Any
 from vcr.cassette import Cassette  # type: ignore[import-untyped]
 from vcr.request import Request  # type: ignore[import-untyped]
 
-from harness.cassette.body import is_packed, response_bytes, store_response
+from harness.cassette.body import is_packed, store_response, vcr_response
 from harness.cassette.http.answer import Answer, Live, answer_to
 from harness.cassette.http.streams import left_s
 from harness.errors import BadInputError
@@ -53,7 +52,7 @@ class Router(Cassette):  # type: ignore[misc]  # vcrpy is untyped
             given.append(answer)
         else:
             time.sleep(left_s(answer, _end_s(answer)))
-        return _vcr_response(answer)
+        return vcr_response(answer.response)
 
     def append(self, request: Request, response: dict[str, Any]) -> None:
         """Record a live answer."""
@@ -118,16 +117,3 @@ def _body(request: Request) -> bytes:
 def _end_s(answer: Answer) -> float:
     """These clients get the whole answer at once: when its last piece came."""
     return max((at_s for at_s, _ in answer.pieces()), default=answer.wait_s)
-
-
-def _vcr_response(answer: Answer) -> dict[str, Any]:
-    stored = answer.response
-    try:
-        phrase = http.HTTPStatus(stored.status).phrase
-    except ValueError:
-        phrase = ""
-    return {
-        "status": {"code": stored.status, "message": phrase},
-        "headers": {name: [value] for name, value in stored.headers.items()},
-        "body": {"string": response_bytes(stored)},
-    }

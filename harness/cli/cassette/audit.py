@@ -8,18 +8,17 @@ from pathlib import Path
 
 import click
 
-from harness.analysis.numbers import count, plural
+from harness.analysis.numbers import plural
 from harness.cassette.audit import KINDS, Finding, FindingKind, audit, audit_partial
 from harness.cassette.redact import secrets_in
 from harness.cli import DOES_NOT_HOLD, FINE
-from harness.cli.cassette.ls import FOLDER, cassettes_in
+from harness.cli.cassette.files import FOLDER, cassettes_in, ranges
 from harness.cli.cassette.suites import said_by, suite_option
 from harness.cli.options import environment, make_command
 from harness.cli.terminal import Terminal, table
 from harness.errors import CassetteError
 from harness.redaction import Redactor
 
-_MOST_RANGES = 6
 _NEXT_STEPS: dict[FindingKind, str] = {
     "damaged": "after an edit by hand `harness cassette fix FILE`; else take the file back from"
     " version control",
@@ -96,15 +95,3 @@ def _lines(files: int, findings: Sequence[Finding]) -> Iterator[str]:
 
 def _where(finding: Finding) -> str:
     return f"{finding.file}:{ranges(finding.lines)}" if finding.lines else finding.file
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """[3, 5, 6, 7] -> `3,5-7`; many are counted."""
-    parts: list[list[int]] = []
-    for number in sorted(numbers):
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    shown = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts[:_MOST_RANGES])
-    return shown if len(parts) <= _MOST_RANGES else f"{shown},… ({count(len(numbers))} lines)"

@@ -11,6 +11,7 @@ from harness.analysis.numbers import plural
 from harness.cassette.convert.exporting import to_messages, to_vcr, write_export
 from harness.cassette.view import read
 from harness.cli import FINE
+from harness.cli.cassette.files import existing
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal
 from harness.errors import BadInputError
@@ -50,8 +51,7 @@ def command(
     base_url: str | None,
 ) -> int:
     """Write a cassette as vcrpy's YAML, or as plain conversations."""
-    if not file.is_file():
-        raise BadInputError(f"{file}: no such file; `harness cassette ls` lists them")
+    existing(file)
     if base_url is not None and form != "vcr":
         raise BadInputError(f"--base-url {base_url!r}: only --format vcr holds addresses")
     view = read(file)

@@ -10,9 +10,9 @@ import click
 from harness.analysis.numbers import plural
 from harness.cassette.repair import Note, Repair, plan_repair, repair
 from harness.cli import FINE
+from harness.cli.cassette.files import existing
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal
-from harness.errors import BadInputError
 
 
 @make_command("fix", example="harness cassette fix cassettes/basics/contact-card/0.jsonl")
@@ -25,9 +25,7 @@ def command(terminal: Terminal, file: Path, dry_run: bool) -> int:
     also those of the lines that follow from it. A last line that was cut is removed, and so are
     empty lines and lines that stand twice. Where a line cannot be read, nothing is written.
     """
-    if not file.is_file():
-        raise BadInputError(f"{file}: no such file; `harness cassette ls` lists them")
-    done = plan_repair(file) if dry_run else repair(file)
+    done = plan_repair(existing(file)) if dry_run else repair(existing(file))
     data = {
         "file": str(file),
         "changes": _data(done.changes),

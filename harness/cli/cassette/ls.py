@@ -10,12 +10,11 @@ import click
 from harness.analysis.numbers import ABSENT, count, plural
 from harness.cassette.view import CassetteView, read
 from harness.cli import DOES_NOT_HOLD, FINE
+from harness.cli.cassette.files import FOLDER, cassettes_in
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal, table
-from harness.errors import BadInputError, CassetteError
+from harness.errors import CassetteError
 from harness.schema.record import Record
-
-FOLDER = Path("cassettes")
 
 
 class CassetteSummary(Record):
@@ -54,17 +53,6 @@ def command(terminal: Terminal, path: Path) -> int:
     data = {"cassettes": [one.model_dump(mode="json") for one in found], "damaged": damaged}
     terminal.result(data, _listing(path, found, damaged))
     return DOES_NOT_HOLD if damaged else FINE
-
-
-def cassettes_in(path: Path) -> list[Path]:
-    """The cassettes of a folder, or the one that is named.
-
-    Raises:
-        BadInputError: there is nothing of that name.
-    """
-    if not path.exists():
-        raise BadInputError(f"{path}: no such folder or file; record with `harness run`")
-    return sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
 
 
 def summary(view: CassetteView) -> CassetteSummary:

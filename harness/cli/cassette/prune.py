@@ -11,8 +11,7 @@ import click
 from harness.analysis.numbers import plural
 from harness.cassette.prune import Pruning, plan_pruning
 from harness.cli import FINE
-from harness.cli.cassette.audit import ranges
-from harness.cli.cassette.ls import FOLDER, cassettes_in
+from harness.cli.cassette.files import FOLDER, cassettes_in, ranges
 from harness.cli.cassette.suites import said_by, suite_option
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal

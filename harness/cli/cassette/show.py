@@ -17,10 +17,10 @@ from harness.cassette.spoken import SpokenCall, spoken
 from harness.cassette.transcript import Passage
 from harness.cassette.view import CassetteView, read_damaged
 from harness.cli import FINE
+from harness.cli.cassette.files import existing
 from harness.cli.cassette.ls import summary
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal
-from harness.errors import BadInputError
 from harness.schema.messages import StopReason, Usage
 
 _INDENT = "    "
@@ -45,9 +45,7 @@ def command(terminal: Terminal, file: Path, full: bool) -> int:
     Lines that are damaged or were edited are named, and shown as far as they can be read: that
     serves as git's textconv driver.
     """
-    if not file.is_file():
-        raise BadInputError(f"{file}: no such file; `harness cassette ls` lists them")
-    view, problems = read_damaged(file)
+    view, problems = read_damaged(existing(file))
     arranged = conversations(view)
     shown = _Page(view, arranged, problems, whole=full or not sys.stdout.isatty())
     terminal.result(_data(view, arranged, problems), shown.lines())

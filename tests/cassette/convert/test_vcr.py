@@ -13,8 +13,9 @@ import vcr  # type: ignore[import-untyped]
 import yaml
 
 import harness.cassette
+from harness.cassette.body import vcr_response
 from harness.cassette.convert.reading_vcr import read_vcr
-from harness.cassette.convert.vcr import exchange_from_vcr, response_to_vcr
+from harness.cassette.convert.vcr import exchange_from_vcr
 from harness.cassette.convert.writing import targets, write
 from harness.cassette.view import read
 from harness.errors import BadInputError
@@ -281,7 +282,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path):
 @pytest.mark.parametrize("content", [b"plain", b"\xff\x00", ANSWER.encode()])
 def test_an_answer_goes_in_and_out_of_vcrpys_shape(content: bytes):
     given = {"request": request(), "response": response({"string": content})}
-    shape = response_to_vcr(exchange_from_vcr(given, NO_SECRETS).response)
+    shape = vcr_response(exchange_from_vcr(given, NO_SECRETS).response)
     assert shape["status"] == {"code": 200, "message": "OK"}
     assert shape["headers"] == {"content-type": ["application/json"]}
     if content == ANSWER.encode():
