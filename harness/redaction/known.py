@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import base64
-import json
+import html
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from urllib.parse import quote, quote_plus
 
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-=")
 _AROUND_CHARS = 100
+
+_ESCAPES = r"\\{1,31}"
+"""Before the letter of an escape: JSON within JSON doubles them."""
+_MAYBE_ESCAPED = r"\\{0,31}"
+_BREAK = rf"(?:(?:{_ESCAPES}r)?{_ESCAPES}n|\s)*"
+"""Between two lines of an encoded text, with what it is indented by."""
+_PERCENT = "%(?:25)*"
+_AMPERSAND = rf"(?:&|{_ESCAPES}u0026|{_PERCENT}26)(?:amp;)*"
+_LETTERS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+_OTHERWISE = {
+    " ": r"\+",  # in queries
+    "'": f"""'{_MAYBE_ESCAPED}"'{_MAYBE_ESCAPED}"'""",  # in shells
+}
+
+
+def without_breaks(data: bytes) -> bytes:
+    """A text, as UTF-8, in which what was encoded and broken into lines is whole again."""
+    data = data.replace(b"\\r", b"").replace(b"\\n", b"")
+    return data.translate(None, b"\\ \t\r\n")
 
 
 class KnownSecret:
@@ -23,45 +41,76 @@ class KnownSecret:
         self._value = value
         # No spelling changes letters and digits: without this part none of them is there.
         self._core = max(_RUN.findall(value), key=len, default="")
-        self._encoded = tuple(_in_base64(value.encode()))
-        self._marks = tuple(part.encode() for part in (self._core, *self._encoded))
+        self._core_mark = self._core.encode()
+        encoded = (*_in_base64(value.encode()), *_in_hex(value.encode()))
+        self._encoded = {part.encode(): part for part in encoded}
 
-    def may_be_in(self, data: bytes) -> bool:
-        """Whether a text, as UTF-8, is worth a search."""
-        return any(part in data for part in self._marks)
+    def may_be_in(self, data: bytes, whole: bytes) -> bool:
+        """Whether a text is worth a search: as UTF-8, and the same `without_breaks`."""
+        return self._core_mark in data or any(mark in whole for mark in self._encoded)
 
-    def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where it is."""
+    def find(self, text: str, whole: bytes) -> Iterator[tuple[int, int]]:
+        """Where it is in a text, which is given `without_breaks` as well."""
         if self._core in text:
             for match in self._spelled.finditer(text):
                 yield match.span()
-        for part in self._encoded:
-            at = text.find(part)
-            while at >= 0:
-                yield _around(text, at, at + len(part))
-                at = text.find(part, at + len(part))
+        for mark, part in self._encoded.items():
+            if mark in whole:
+                for match in re.finditer(_BREAK.join(map(re.escape, part)), text):
+                    yield _around(text, *match.span())
 
     @cached_property
     def _spelled(self) -> re.Pattern[str]:
-        longest_first = sorted(set(_spellings(self._value)), key=lambda s: (-len(s), s))
-        return re.compile("|".join(map(re.escape, longest_first)))
+        return re.compile("".join(map(_spelled, self._value)))
 
 
-def _spellings(secret: str) -> Iterator[str]:
-    """A secret as it is, in bytes, URLs, shells, Python, and JSON (also in JSON within JSON)."""
-    yield secret
-    yield secret.encode().decode("latin-1")
-    yield quote(secret)
-    yield quote(secret, safe="")
-    yield quote_plus(secret)
-    yield secret.replace("/", r"\/")
-    yield secret.replace("'", "'\"'\"'")
-    yield repr(secret)[1:-1]
-    for ascii_only in (True, False):
-        nested = secret
-        for _ in range(3):
-            nested = json.dumps(nested, ensure_ascii=ascii_only)[1:-1]
-            yield nested
+def _spelled(character: str) -> str:
+    """A pattern of one character as it is, and as escapes of all kinds write it.
+
+    URLs, JSON (also in JSON within JSON), HTML, Python and shells do, each in its own way and not
+    every one with the same characters.
+    """
+    if character.isascii() and character.isalnum():
+        return character
+    code = ord(character)
+    data = character.encode()
+    units = re.findall("..", character.encode("utf-16-be").hex(), re.DOTALL)
+    utf_16 = [f"u{high}{low}" for high, low in zip(units[::2], units[1::2], strict=True)]
+    ways = [
+        *([_OTHERWISE[character]] if character in _OTHERWISE else ()),
+        *([_ESCAPES + _LETTERS[character]] if character in _LETTERS else ()),
+        _escaped(*utf_16),
+        _escaped(*(f"x{byte:02x}" for byte in data)),
+        _escaped(f"U{code:08x}"),
+        *([_escaped(f"x{code:02x}")] if code < 0x100 else ()),
+        "(?i:" + "".join(f"{_PERCENT}{byte:02x}" for byte in data) + ")",
+        *_in_html(character),
+        *_plain(character),  # last: it is a part of others
+    ]
+    return f"(?:{'|'.join(ways)})"
+
+
+def _plain(character: str) -> Iterator[str]:
+    if character == "\\":
+        # Some of what follows may belong to the next escape.
+        yield from (rf"\\{{{count}}}" for count in (16, 8, 4, 2, 1))
+        return
+    yield (_MAYBE_ESCAPED if character.isascii() else "") + re.escape(character)
+    if not character.isascii():
+        yield re.escape(character.encode().decode("latin-1"))
+
+
+def _escaped(*escapes: str) -> str:
+    """Escapes with hex digits in either case."""
+    return "".join(f"{_ESCAPES}{escape[0]}(?i:{escape[1:]})" for escape in escapes)
+
+
+def _in_html(character: str) -> Iterator[str]:
+    code = ord(character)
+    yield rf"{_AMPERSAND}#(?:0*{code}|(?i:x0*{code:x}));"
+    name = "apos" if character == "'" else html.escape(character).strip("&;")
+    if name != character and name.isalpha():
+        yield f"{_AMPERSAND}{name};"
 
 
 def _in_base64(secret: bytes) -> Iterator[str]:
@@ -74,6 +123,12 @@ def _in_base64(secret: bytes) -> Iterator[str]:
             yield part
             if "+" in part or "/" in part:
                 yield part.replace("+", "-").replace("/", "_")
+
+
+def _in_hex(secret: bytes) -> Iterator[str]:
+    if len(secret) >= 8:
+        yield secret.hex()
+        yield secret.hex().upper()
 
 
 def _around(text: str, start: int, end: int) -> tuple[int, int]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
 import re
 import string
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from harness.redaction.known import KnownSecret
+from harness.redaction.known import KnownSecret, without_breaks
 from harness.redaction.pieces import Pieces
 from harness.redaction.rules import RULES, Rule
 from harness.schema.record import Json, Record
@@ -101,10 +103,19 @@ class Redactor:
         return clean
 
     def data(self, data: bytes) -> bytes:
-        """The bytes without secrets."""
+        """The bytes without secrets, also those that are packed with gzip; itself without any."""
+        plain = unpacked(data)
+        if plain is not None:
+            clean_plain = self.data(plain)
+            return data if clean_plain is plain else gzip.compress(clean_plain, mtime=0)
         text = data.decode("latin-1")
         clean = self.text(text)
         return data if clean is text else clean.encode("latin-1")
+
+    def find_in(self, data: bytes) -> list[Found]:
+        """The secrets in bytes, also in those that are packed with gzip."""
+        plain = unpacked(data)
+        return self.find(data.decode("latin-1")) if plain is None else self.find_in(plain)
 
     def json(self, value: Json) -> Json:
         """The value without secrets, in keys too; the value itself if there are none."""
@@ -113,7 +124,7 @@ class Redactor:
         # One search over the whole value is far cheaper than one per string.
         data = _dumped(value)
         rules = self._rules_for(data)
-        if not (rules or self._extra or any(known.may_be_in(data) for known in self._known)):
+        if not (rules or self._extra or self._any_known_in(data)):
             return value
         if next(self._found(data.decode(), rules), None) is None:
             return value
@@ -140,14 +151,20 @@ class Redactor:
 
     def _found(self, text: str, rules: Sequence[Rule]) -> Iterator[Found]:
         """The same, with the rules that are worth trying."""
-        for known in self._known:
-            yield from (Found(known.name, *span) for span in known.find(text))
+        if self._known:
+            whole = without_breaks(text.encode(errors="replace"))
+            for known in self._known:
+                yield from (Found(known.name, *span) for span in known.find(text, whole))
         for rule in rules:
             yield from (Found(rule.name, *span) for span in rule.find(text))
         for pattern in self._extra:
             for match in pattern.finditer(text):
                 if match.end() > match.start():
                     yield Found(pattern.pattern, *match.span())
+
+    def _any_known_in(self, data: bytes) -> bool:
+        whole = without_breaks(data) if self._known else b""
+        return any(known.may_be_in(data, whole) for known in self._known)
 
     def _rules_for(self, data: bytes) -> list[Rule]:
         """The rules whose marks are in a text."""
@@ -181,6 +198,16 @@ class Redactor:
             if any(one.start > len(name) for one in self._all(written)):
                 return PLACEHOLDER
         return clean
+
+
+def unpacked(data: bytes) -> bytes | None:
+    """What bytes were packed from with gzip; None if they were not."""
+    if not data.startswith(b"\x1f\x8b"):
+        return None
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error):
+        return None
 
 
 def _without(text: str, offset: int, found: Iterable[Found]) -> str:

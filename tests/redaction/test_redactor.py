@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import html
 import json
+import re
 import shlex
 from collections.abc import Callable
 from typing import Any
@@ -98,14 +101,80 @@ def test_what_was_redacted_once_is_the_same_whether_the_key_is_known_or_not(text
     assert Redactor({}).text(clean) == clean
 
 
+def lower_escapes(text: str) -> str:
+    return re.sub("%[0-9A-F]{2}", lambda found: found.group().lower(), quote(text, safe=""))
+
+
+def by_go(text: str) -> str:
+    return json.dumps(text).replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
+
+
+def in_lines(text: str) -> str:
+    return base64.encodebytes(f"{'x' * 45}{text}{'y' * 30}".encode()).decode()
+
+
+WAYS: dict[str, Callable[[str], str]] = {
+    "URL": quote,
+    "query": quote_plus,
+    "URL in lower case": lower_escapes,
+    "URL in a URL": lambda key: quote(quote(key, safe=""), safe=""),
+    "Python": repr,
+    "Python in ASCII": ascii,
+    "Python's bytes": lambda key: repr(key.encode()),
+    "JSON": json.dumps,
+    "JSON in upper case": lambda key: json.dumps(key).replace("00e9", "00E9"),
+    "JSON four times": lambda key: json.dumps(json.dumps(json.dumps(json.dumps(key)))),
+    "Go's JSON": by_go,
+    "HTML": html.escape,
+    "HTML in JSON by Go": lambda key: by_go(html.escape(key)),
+    "HTML by numbers": lambda key: "".join(c if c.isalnum() else f"&#{ord(c)};" for c in key),
+    "XML": lambda key: key.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&apos;"),
+    "shell": lambda key: shlex.join(["--set", f"x={key}"]),
+    "shell by backslashes": lambda key: re.sub(r"(\W)", r"\\\1", key),
+    "hex": lambda key: key.encode().hex(),
+    "hex in upper case": lambda key: key.encode().hex().upper(),
+    "base64 in lines": in_lines,
+    "base64 in lines in JSON": lambda key: json.dumps(json.dumps({"a": in_lines(key)})),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_key_is_found_as_others_write_it(way: str):
+    key = "pl'an\"ted/key&<+0 1\u00e9\\"
+    written = WAYS[way](key)
+    assert Redactor({}).text(written) == written
+    redactor = Redactor({"A_API_KEY": key}, rules=False)
+    clean = redactor.text(written)
+    assert PLACEHOLDER in clean
+    for part in re.findall("[A-Za-z0-9+/]{8,}", written.replace("xxxx", "")):
+        assert part not in clean
+    assert "ted" not in clean.replace(PLACEHOLDER, "")
+    assert redactor.json({"a": [written]}) == {"a": [clean]}
+
+
+@pytest.mark.parametrize("write", [json.dumps, lambda key: json.dumps(json.dumps(key))])
 @pytest.mark.parametrize(
-    "write", [quote, quote_plus, repr, json.dumps, lambda key: shlex.join(["--set", f"x={key}"])]
+    "key", ['"quoted-key"', "/slashes/key/", "\\back\\key\\", "\u00e9-key-\u00e9"]
 )
-def test_a_key_is_found_as_others_write_it(write: Callable[[str], str]):
-    key = "pl'an\"ted/key+0 1\\"
-    text = Redactor({"A_API_KEY": key}, rules=False).text(write(key))
-    assert PLACEHOLDER in text
-    assert "ted" not in text.replace(PLACEHOLDER, "")
+def test_a_key_takes_no_json_around_it_apart(write: Callable[[str], str], key: str):
+    assert Redactor({"A_API_KEY": key}, rules=False).text(write(f'a {key}"b')) == write(
+        f'a {PLACEHOLDER}"b'
+    )
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda x: gzip.compress(gzip.compress(x))])
+def test_a_key_in_bytes_is_found_also_in_packed_ones(pack: Callable[[bytes], bytes]):
+    key = "sk-" + "a1B2" * 8
+    data = pack(b"\xff\xfe " + key.encode())
+    clean = Redactor({}).data(data)
+    plain = clean
+    while plain.startswith(b"\x1f\x8b"):
+        plain = gzip.decompress(plain)
+    assert plain == b"\xff\xfe [redacted]"
+    assert clean[:2] == data[:2]
+    assert [found.rule for found in Redactor({}).find_in(data)] != []
+    assert Redactor({}).find_in(clean) == []
+    assert Redactor({}).data(clean) is clean
 
 
 def test_a_key_deep_in_nested_json_is_found():
