@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.tiny import FRUIT, in_process, model_server, record_tiny, write
+from tests.cli.tiny import FRUIT, in_subprocess, model_server, record_tiny, write
 
 
 @pytest.fixture(scope="session")
@@ -119,7 +119,7 @@ def test_a_key_is_found_redacted_and_is_not_shown(project, monkeypatch):
     options = ("--harness", "suites/tiny", "--harness-set", "repeats=1", "-k", "fruit")
     with model_server() as server:
         write(project.path / "suites/tiny/fruit/instruction.md", f"{FRUIT} The key is {key}.")
-        done = in_process(
+        done = in_subprocess(
             *("run", "tiny", "--task", "fruit", "--repeats", "1", "--record-mode", "all"),
             *("--set", f"model.base_url=http://127.0.0.1:{server.port}/v1"),
             folder=project.path,

@@ -13,6 +13,7 @@ from harness.cassette.tape import Origin
 from harness.redaction import Redactor
 from harness.schema.record import JsonObject
 from harness.schema.results import RecordMode
+from harness.values import ToolInvocation, ToolOutcome
 
 ORIGIN = Origin(suite="basics", task="count", repeat=0, task_digest="t1")
 HINT = "harness run suites/basics --task count --record-mode new_episodes --allow-live"
@@ -42,6 +43,28 @@ def request(*texts: str, **parameters: object) -> CanonicalRequest:
 
 def answer(text: str) -> StoredResponse:
     return StoredResponse(status=200, type="json", body={"text": text})
+
+
+class Tool:
+    """A tool that tells a text, or the argument that is named in braces."""
+
+    def __init__(self, tells: str) -> None:
+        self.tells = tells
+
+    def specs(self) -> tuple[()]:
+        return ()
+
+    def identity(self, name: str) -> str:
+        return name
+
+    def is_sequential(self, name: str) -> bool:
+        return False
+
+    def effects(self, name: str, arguments: JsonObject) -> None:
+        return None
+
+    def invoke(self, invocation: ToolInvocation) -> ToolOutcome:
+        return ToolOutcome(self.tells.format(**invocation.arguments))
 
 
 def ask(session: Session, *texts: str, live: str) -> str:

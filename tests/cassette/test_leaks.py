@@ -20,10 +20,9 @@ from harness.cassette.http import use
 from harness.cassette.session import Session
 from harness.cassette.tool_results import RecordedTools
 from harness.redaction import PLACEHOLDER, Redactor
-from harness.schema.record import JsonObject
 from harness.schema.results import Verdict
 from harness.values import ToolInvocation, ToolOutcome
-from tests.cassette.cells import open_store
+from tests.cassette.cells import Tool, open_store
 from tests.redaction.planted import PLANTED, Planted
 
 KNOWN = Planted('pl"än\\ted/key+1', "it is ")
@@ -139,25 +138,6 @@ def clients() -> Iterator[Clients]:
     server.server_close()
 
 
-class Telling:
-    """A tool that gives away what it was given."""
-
-    def specs(self) -> tuple[()]:
-        return ()
-
-    def identity(self, name: str) -> str:
-        return name
-
-    def is_sequential(self, name: str) -> bool:
-        return False
-
-    def effects(self, name: str, arguments: JsonObject) -> None:
-        return None
-
-    def invoke(self, invocation: ToolInvocation) -> ToolOutcome:
-        return ToolOutcome(f"the key is {invocation.arguments['key']}")
-
-
 def talk(clients: Clients, text: str, secrets: list[str]) -> None:
     """The keys in headers, in bodies asked and answered, in streams and in a query."""
     says: Any = [{"role": "user", "content": text}]
@@ -187,7 +167,7 @@ def in_header(text: str) -> str:
 
 def tell(session: Session, text: str, mode: Any) -> ToolOutcome:
     call = ToolInvocation("c1", "f", {"key": text}, 0, 1)
-    return RecordedTools(Telling(), session, mode=mode).invoke(call)
+    return RecordedTools(Tool("the key is {key}"), session, mode=mode).invoke(call)
 
 
 def spellings(secret: str) -> set[str]:

@@ -11,11 +11,9 @@ from harness.cassette.http import use
 from harness.cassette.redact import secrets_in
 from harness.cassette.tool_results import RecordedTools
 from harness.redaction import PLACEHOLDER
-from harness.schema.messages import ToolSpec
-from harness.schema.record import JsonObject
 from harness.schema.results import Verdict
-from harness.values import ToolInvocation, ToolOutcome
-from tests.cassette.cells import ask, open_store
+from harness.values import ToolInvocation
+from tests.cassette.cells import Tool, ask, open_store
 from tests.cassette.loopback import ask_openai, upstream, user
 
 SECRET = 'pl"än\\ted/key+1'
@@ -55,25 +53,6 @@ def test_any_other_word_is_a_secret(caplog, key: str):
     assert caplog.records == []
 
 
-class Tools:
-    """One tool that gives the secret away."""
-
-    def specs(self) -> tuple[ToolSpec, ...]:
-        return ()
-
-    def identity(self, name: str) -> str:
-        return name
-
-    def is_sequential(self, name: str) -> bool:
-        return False
-
-    def effects(self, name: str, arguments: JsonObject) -> None:
-        return None
-
-    def invoke(self, invocation: ToolInvocation) -> ToolOutcome:
-        return ToolOutcome(f"the key is {invocation.arguments['key']}")
-
-
 def ask_stream(port: int, *messages: dict[str, Any], **more: Any) -> None:
     with openai.OpenAI(api_key="k", base_url=f"http://127.0.0.1:{port}/v1") as client:
         arguments: Any = {"model": "tiny", "messages": list(messages), "stream": True, **more}
@@ -109,7 +88,7 @@ def test_a_planted_key_is_in_no_byte_of_the_file(
         session = store.session(f"variant {secret}"[:7])
         with use(session):
             turn(server.port)
-        outcome = RecordedTools(Tools(), session, mode="live").invoke(call)
+        outcome = RecordedTools(Tool("the key is {key}"), session, mode="live").invoke(call)
         session.record_verdict("t", "t", Verdict(rewards={"reward": 1}, log=f"saw {secret}"))
         session.finish()
     data = path.read_text()
@@ -123,7 +102,7 @@ def test_a_planted_key_is_in_no_byte_of_the_file(
             session = store.session("variant")
             with use(session):
                 turn(1)
-            tools = RecordedTools(Tools(), session, mode="replay")
+            tools = RecordedTools(Tool("the key is {key}"), session, mode="replay")
             assert tools.invoke(call) == outcome
             assert session.misses == []
 

@@ -15,10 +15,9 @@ from harness.cassette.each_once import EachMessageOnce
 from harness.cassette.rules import Rules
 from harness.cassette.tool_results import RecordedTools
 from harness.redaction import PLACEHOLDER
-from harness.schema.record import JsonObject
 from harness.schema.recording import RecordingRules
-from harness.values import ToolInvocation, ToolOutcome
-from tests.cassette.cells import answer, open_store
+from harness.values import ToolInvocation
+from tests.cassette.cells import Tool, answer, open_store
 
 
 def rules(**given: Any) -> Rules:
@@ -214,28 +213,6 @@ def test_a_key_is_removed_before_a_rule_can_cut_into_it(tmp_path: Path):
             assert store.session("a").claim(call) is not None
 
 
-class Clock:
-    """A tool that tells the time."""
-
-    def __init__(self, time: str) -> None:
-        self.time = time
-
-    def specs(self) -> tuple[()]:
-        return ()
-
-    def identity(self, name: str) -> str:
-        return name
-
-    def is_sequential(self, name: str) -> bool:
-        return False
-
-    def effects(self, name: str, arguments: JsonObject) -> None:
-        return None
-
-    def invoke(self, invocation: ToolInvocation) -> ToolOutcome:
-        return ToolOutcome(self.time)
-
-
 @pytest.mark.parametrize(("later", "differs"), [("it is 05:00:01", False), ("late", True)])
 def test_tool_results_that_a_rule_makes_equal_do_not_differ(
     tmp_path: Path, later: str, differs: bool
@@ -245,10 +222,10 @@ def test_tool_results_that_a_rule_makes_equal_do_not_differ(
     call = ToolInvocation("c", "clock", {}, 0, 1)
     with open_store(path, "new_episodes", rules=given) as store:
         session = store.session("a")
-        tools = RecordedTools(Clock("it is 04:42:42"), session, mode="live")
+        tools = RecordedTools(Tool("it is 04:42:42"), session, mode="live")
         assert tools.invoke(call).content == "it is 04:42:42"
         session.finish()
     with open_store(path, rules=given) as store:
-        tools = RecordedTools(Clock(later), store.session("a"), mode="live")
+        tools = RecordedTools(Tool(later), store.session("a"), mode="live")
         assert tools.invoke(call).content == "it is 04:42:42"
     assert bool(tools.differences) == differs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
-import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,6 @@ from tests.cli.tiny import (
     FRUIT,
     ModelServer,
     calls_in,
-    command_line,
-    in_process,
     model_server,
     trials_of,
     write,
@@ -86,34 +84,30 @@ def test_where_nothing_misses_nothing_is_recorded(recorded, harness, server):
     )  # fmt: skip
 
 
-def test_without_somebody_to_ask_it_needs_yes(recorded, server):
+def test_without_somebody_to_ask_it_needs_yes(recorded, harness, server):
     change_fruit(recorded)
     before = cassettes(recorded)
-    done = in_process("accept", "tiny", "--task", "fruit", "--repeats", "1", folder=recorded)
+    done = harness("accept", "tiny", "--task", "fruit", "--repeats", "1")
     assert (done.code, done.out) == (2, "")
     assert "2 trials would be recorded from live models; give --yes to do it" in done.err
     assert (server.asked, cassettes(recorded)) == ([], before)
 
 
 @pytest.mark.parametrize(("answer", "code", "asked"), [("n", 3, 0), ("y", 0, 2)])
-def test_somebody_at_a_terminal_is_asked(recorded, server, answer, code, asked):
+def test_somebody_at_a_terminal_is_asked(
+    recorded, harness, monkeypatch, server, answer, code, asked
+):
     change_fruit(recorded)
     limits = ("--task", "fruit", "--variants", "plain", "--repeats", "1")
     ours, theirs = pty.openpty()
     os.write(ours, f"{answer}\n".encode())
-    done = subprocess.run(
-        command_line("accept", "tiny", *limits),
-        cwd=recorded,
-        stdin=theirs,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    for end in (ours, theirs):
-        os.close(end)
-    assert (done.returncode, len(server.asked)) == (code, asked)
-    assert "message 2 (user): 1 trial of fruit (plain)" in done.stderr
-    assert "Record 1 trial again, from small-1 (openai)? [y/N]: " in done.stderr
+    with open(theirs, encoding="utf-8") as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        done = harness("accept", "tiny", *limits)
+    os.close(ours)
+    assert (done.code, len(server.asked)) == (code, asked)
+    assert "message 2 (user): 1 trial of fruit (plain)" in done.err
+    assert "Record 1 trial again, from small-1 (openai)? [y/N]: " in done.err
 
 
 def test_ci_accepts_only_where_that_is_allowed(recorded, harness, monkeypatch, server):

@@ -14,7 +14,7 @@ import pytest
 
 from harness.cassette.view import read
 from harness.runner.log import RunLog
-from tests.cli.tiny import command_line, in_process, make_suite, model_server, solve
+from tests.cli.tiny import command_line, in_subprocess, make_suite, model_server, solve
 
 KILLS = 20
 
@@ -57,7 +57,7 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path, seed: int) -> None
             after = recorded(cassettes)
             for name, lines in before.items():
                 assert after[name][: len(lines)] == lines, name
-        done = in_process(
+        done = in_subprocess(
             "run", "tiny", "--record-mode", "new_episodes", "--out", "finished", folder=tmp_path
         )
         assert done.code == 0, done.err
@@ -66,7 +66,7 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path, seed: int) -> None
     # A call may be under way at each kill; every other answer was paid for once.
     assert answers <= asked <= answers + KILLS
     assert not list(cassettes.rglob("*.partial"))
-    again = in_process("run", "tiny", "--out", "again", folder=tmp_path)
+    again = in_subprocess("run", "tiny", "--out", "again", folder=tmp_path)
     assert again.code == 0, again.err
     changing = {"duration_s", "served", "recorded"}
     first, second = (

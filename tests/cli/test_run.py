@@ -24,7 +24,7 @@ from tests.cli.tiny import (
     FRUIT,
     calls_in,
     command_line,
-    in_process,
+    in_subprocess,
     model_server,
     trials_of,
     write,
@@ -235,8 +235,8 @@ def test_quiet_leaves_the_result_alone(recorded, harness):
 
 
 def test_two_jobs_give_the_same_trials_as_one(recorded):
-    one = in_process("run", "tiny", "--jobs", "1", "--out", "one", folder=recorded)
-    two = in_process("run", "tiny", "--jobs", "2", "--out", "two", folder=recorded)
+    one = in_subprocess("run", "tiny", "--jobs", "1", "--out", "one", folder=recorded)
+    two = in_subprocess("run", "tiny", "--jobs", "2", "--out", "two", folder=recorded)
     assert (one.code, two.code) == (0, 0)
     assert (one.err, two.err) == ("", "")
     assert trials_of(recorded / "one") == trials_of(recorded / "two")

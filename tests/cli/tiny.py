@@ -181,7 +181,7 @@ def command_line(*arguments: str) -> list[str]:
     return [sys.executable, "-W", "error", "-c", "from harness.cli import main; main()", *arguments]
 
 
-def in_process(*arguments: str, folder: Path) -> Done:
+def in_subprocess(*arguments: str, folder: Path) -> Done:
     """Run the command in a process of its own."""
     done = subprocess.run(
         command_line(*arguments), cwd=folder, capture_output=True, text=True, check=False
@@ -193,10 +193,10 @@ def record_tiny(folder: Path) -> Path:
     """Make suites/tiny in a folder, record it from a server that then ends, keep the baseline."""
     with model_server() as server:
         make_suite(folder / "suites" / "tiny", server.port)
-        run = in_process(
+        run = in_subprocess(
             *("run", "tiny", "--record-mode", "all", "--out", "reports/first", "-q"), folder=folder
         )
-    kept = in_process("baseline", "update", "reports/first", folder=folder)
+    kept = in_subprocess("baseline", "update", "reports/first", folder=folder)
     assert (run.code, run.err, kept.code, kept.err) == (0, "", 0, ""), (run, kept)
     return folder
 

@@ -20,7 +20,6 @@ def test_an_example_makes_calls_go_wrong(spec: str) -> None:
 
 
 def test_there_are_examples_of_every_part() -> None:
-    assert len(EXAMPLES) == 4
     assert all(part in "".join(EXAMPLES) for part in ("@", "-", "%", "seed="))
 
 

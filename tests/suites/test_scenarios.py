@@ -13,7 +13,7 @@ from harness.runner.log import RunLog
 from harness.runner.plan import plan
 from harness.runner.trial import TrialSettings, run_trial
 from harness.schema.trajectory import Trajectory
-from tests.cli.tiny import in_process
+from tests.cli.tiny import in_subprocess
 
 SCENARIOS = Path(__file__).parents[2] / "suites" / "scenarios"
 SETTINGS = TrialSettings(cassettes=Path("none"))
@@ -62,7 +62,7 @@ def test_streamed_runs_come_to_the_same(at_once):
 
 
 def test_the_command_runs_them_in_several_processes(tmp_path: Path):
-    done = in_process(
+    done = in_subprocess(
         *("run", str(SCENARIOS), "--jobs", "2", "--out", "here", "--json"), folder=tmp_path
     )
     assert done.code == 0, done.err
