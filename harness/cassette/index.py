@@ -61,7 +61,11 @@ class Index:
             if head is None or places is None:
                 fits = index._add_in_full(journal, place, raw)
             else:
-                fits = index._add(places, (head[2] or head[4]).decode(), place)
+                try:
+                    name = (head[2] or head[4]).decode()
+                except UnicodeDecodeError as error:
+                    raise journal.damaged(place[0]) from error
+                fits = index._add(places, name, place)
                 if head[3] is not None:
                     index.sent[head[3].decode()] = request_of(head[2].decode())
             if not fits:

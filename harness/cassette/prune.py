@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.cassette.cells import Cells, cell_of
-from harness.cassette.format import HeaderLine, ParametersLine
+from harness.cassette.format import (
+    HeaderLine,
+    InteractionLine,
+    ParametersLine,
+    ToolLine,
+    TrialLine,
+    VerdictLine,
+)
 from harness.cassette.journal import Journal, replace_file
 from harness.cassette.lines import FileLine, problems, read_lines
 from harness.cassette.played import played
@@ -50,7 +57,7 @@ class Pruning:
             if self.is_whole:
                 journal.remove()
             else:
-                replace_file(self.path, [raw + b"\n" for raw in self._kept])
+                replace_file(journal.path, [raw + b"\n" for raw in self._kept])
         finally:
             journal.close()
 
@@ -79,6 +86,7 @@ def plan_pruning(path: Path, cells: Cells | None = None) -> Pruning | None:
             return _pruning(path, lines, [Removal(numbers, why)], set())
         variants = expected.variants
     orphans = _orphans(lines)
+    orphans -= _needed(lines, orphans, variants)
     rest = [each for each in lines if each.number not in orphans]
     playing = played(rest, variants)
     removals = [
@@ -139,3 +147,27 @@ def _orphans(lines: Sequence[FileLine]) -> set[int]:
         if not found:
             return orphans
         orphans |= found
+
+
+def _needed(
+    lines: Sequence[FileLine], orphans: set[int], variants: frozenset[str] | None
+) -> set[int]:
+    """Trials that have lost something, and without which nobody would use the rest."""
+    rest = [each for each in lines if each.number not in orphans]
+    unused = set(played(rest, variants).unplayed)
+    names = {name for each in rest if each.number in unused for name in _ids(each)}
+    last = {each.line.variant: each for each in lines if isinstance(each.line, TrialLine)}
+    wanted = [each for variant, each in last.items() if variants is None or variant in variants]
+    return {each.number for each in wanted if not names.isdisjoint(_used(each))}
+
+
+def _ids(each: FileLine) -> Sequence[str]:
+    line = each.line
+    return (line.id,) if isinstance(line, (InteractionLine, ToolLine, VerdictLine)) else ()
+
+
+def _used(each: FileLine) -> Sequence[str]:
+    line = each.line
+    if not isinstance(line, TrialLine):
+        return ()
+    return (*line.interactions, *line.tools, *line.verdicts)

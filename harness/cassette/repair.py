@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from harness.cassette.branches import conversations
 from harness.cassette.canonical import parameters_digest, request_digest
@@ -27,6 +28,8 @@ from harness.cassette.tape import ToolKey, free_name, verdict_id
 from harness.cassette.view import view_of
 from harness.errors import CassetteError
 from harness.schema.record import Json
+
+AnyLine = TypeVar("AnyLine", InteractionLine, ToolLine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def plan_repair(path: Path) -> Repair:
         CassetteError: a line is beyond repair; the text names each.
     """
     lines = read_lines(path)
-    repairing = _Repairing(path)
+    repairing = _Repairing(path, lines)
     for each in lines:
         repairing.add(each)
     return repairing.repaired()
@@ -75,7 +78,7 @@ def repair(path: Path) -> Repair:
     try:
         planned = plan_repair(path)
         if planned.changes:
-            replace_file(path, planned.lines)
+            replace_file(journal.path, planned.lines)
         return planned
     finally:
         journal.close()
@@ -91,11 +94,18 @@ class _New:
     tools: dict[str, str] = field(default_factory=dict)
     verdicts: dict[str, str] = field(default_factory=dict)
 
+    def known(self, what: str) -> set[str]:
+        """What can be named: by its old name or its new one."""
+        names: dict[str, str] = getattr(self, what)
+        return {*names, *names.values()}
+
 
 class _Repairing:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, lines: Sequence[FileLine]) -> None:
         self._path = path
         self._new = _New()
+        self._named = _named(lines)
+        self._lost = self._named.difference(getattr(each.line, "id", "") for each in lines)
         self._seen: dict[tuple[str, str], tuple[int, Line]] = {}
         self._taken: set[str] = set()
         self._lines: list[bytes] = []
@@ -144,6 +154,8 @@ class _Repairing:
 
     def _take(self, each: FileLine, line: Line) -> None:
         value = object_of(each.raw)
+        if each.problem is not None:
+            line = self._with_references(each.number, line)
         renamed = self._renamed(line)
         changed = {key: new for key, new in renamed.items() if value.get(key) != new}
         if each.problem is None and not changed:
@@ -163,6 +175,53 @@ class _Repairing:
             done.append(f"computed anew: {', '.join(sorted(changed))}")
         if done:
             self._changes.append(Note(each.number, f"{line.kind}: {'; '.join(done)}"))
+
+    def _with_references(self, number: int, line: Line) -> Line:
+        """A damaged line that names what is there: what its own ids were computed from.
+
+        Nobody edits a digest. Renamed after a wrong one, neither it nor what follows from it would
+        be found again.
+        """
+        match line:
+            case InteractionLine():
+                return self._with_request(number, line)
+            case ToolLine():
+                names = self._new.known("interactions")
+                if line.interaction is not None and line.interaction not in names:
+                    moved = (line.model_copy(update={"interaction": name}) for name in names)
+                    fits = (one.interaction for one in moved if ToolKey.of(one).id == line.id)
+                    return self._naming(number, line, "interaction", fits)
+            case VerdictLine():
+                right = verdict_id(line.transcript_digest, line.tests_digest)
+                if line.id in self._named and line.id != right:
+                    self._refuse(number, "transcript_digest or tests_digest is damaged")
+            case TrialLine():
+                for what, used in _references(line):
+                    for name in sorted(set(used) - self._new.known(what)):
+                        self._refuse(number, f"{what}: there is no {name!r} before it")
+        return line
+
+    def _with_request(self, number: int, line: InteractionLine) -> InteractionLine:
+        request = line.id.partition(".")[0]
+        chains, parameters = self._new.known("chains"), self._new.known("parameters")
+        if line.parent is not None and line.parent not in chains:
+            ends = (None, *chains)
+            parents = (end for end in ends if end_of(end, line.add) == line.chain)
+            line = self._naming(number, line, "parent", parents)
+        if line.parameters not in parameters:
+            sets = (one for one in parameters if request_digest(one, line.chain) == request)
+            line = self._naming(number, line, "parameters", sets)
+        lost = [name for name in self._lost if name.partition(".")[0] == request]
+        if lost and line.id not in self._named:
+            self._refuse(number, f"its id is damaged, or the line of {lost[0]!r} is gone")
+        return line
+
+    def _naming(self, number: int, line: AnyLine, key: str, fits: Iterator[str | None]) -> AnyLine:
+        missing = getattr(line, key)
+        right = next(fits, missing)
+        if right == missing:
+            self._refuse(number, f"{key}: there is no {missing!r} before it, and nothing else fits")
+        return line.model_copy(update={key: right})
 
     def _renamed(self, line: Line) -> dict[str, Json]:
         """The fields of a line that are computed from what it and the lines before it say."""
@@ -185,12 +244,8 @@ class _Repairing:
                 return {"id": new}
             case TrialLine():
                 return {
-                    kind: [new.get(name, name) for name in names]
-                    for kind, names, new in (
-                        ("interactions", line.interactions, self._new.interactions),
-                        ("tools", line.tools, self._new.tools),
-                        ("verdicts", line.verdicts, self._new.verdicts),
-                    )
+                    what: [getattr(self._new, what).get(name, name) for name in names]
+                    for what, names in _references(line)
                 }
         return {}
 
@@ -209,7 +264,8 @@ class _Repairing:
         self._taken.add(new)
         self._new.interactions[line.id] = new
         # A request that was edited was never sent like this.
-        sent = line.sent if right == request else None
+        is_as_it_was = right == request or (parameters, chain) == (line.parameters, line.chain)
+        sent = line.sent if is_as_it_was else None
         fields = {"parent": parent, "chain": chain, "parameters": parameters}
         return {"id": new, "sent": sent, **fields}
 
@@ -263,3 +319,14 @@ class _Repairing:
             )
             first = min(numbers[name] for _, touched in judged for name in touched)
             yield Note(first, text)
+
+
+def _references(trial: TrialLine) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for what in ("interactions", "tools", "verdicts"):
+        yield what, getattr(trial, what)
+
+
+def _named(lines: Sequence[FileLine]) -> set[str]:
+    """What trials name that are as they were sealed."""
+    trials = [e.line for e in lines if isinstance(e.line, TrialLine) and e.problem is None]
+    return {name for trial in trials for _, names in _references(trial) for name in names}

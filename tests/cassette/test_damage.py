@@ -124,6 +124,18 @@ def test_a_damaged_line_is_never_called_missing(tmp_path: Path, kind: str):
                 replay(path)
 
 
+@pytest.mark.parametrize("mark", [b'"trial","variant":"', b'"interaction","id":"'])
+def test_a_byte_that_is_no_text_is_damage_like_any_other(tmp_path: Path, mark: bytes):
+    data, _ = whole()
+    path = tmp_path / "0.jsonl"
+    at = data.index(mark) + len(mark)
+    path.write_bytes(replaced(data, at, 0xE4))
+    modes: tuple[RecordMode, ...] = ("none", "new_episodes", "all")
+    for mode in modes:
+        with pytest.raises(CassetteError, match=r"0\.jsonl:[0-9]+: the line is damaged"):
+            open_store(path, mode)
+
+
 def test_a_miss_in_a_whole_file_is_a_miss(tmp_path: Path):
     path = tmp_path / "0.jsonl"
     path.write_bytes(whole()[0])

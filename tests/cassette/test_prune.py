@@ -116,6 +116,25 @@ def test_the_answer_that_a_waiting_tool_call_belongs_to_stays(tmp_path: Path):
     assert [(one.kind, one.lines) for one in audit(path, Redactor({}))] == [("unfinished", (5,))]
 
 
+def test_a_trial_that_has_lost_an_answer_keeps_the_others(tmp_path: Path):
+    path = record(tmp_path / "0.jsonl", b=["go", "x"], a=["go", "x", "on", "y"])
+    record(path, b=["hi", "there"])
+    drop(path, 5)
+    assert plan_pruning(path) is None
+    replay(path, "a", ["go", "x"])
+
+
+def test_a_link_to_a_cassette_stays_a_link(tmp_path: Path):
+    path = record(tmp_path / "0.jsonl", a=["go", "x"], b=["hi", "y"])
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(path)
+    planned = plan_pruning(link, cells("a"))
+    assert planned is not None
+    planned.apply()
+    assert link.is_symlink()
+    assert plan_pruning(path, cells("a")) is None
+
+
 def test_nothing_is_removed_from_a_damaged_file(tmp_path: Path):
     path = record_judged(tmp_path / "0.jsonl")
     edit(path, '"content":"done"', '"content":"gone"')
@@ -128,7 +147,7 @@ def test_a_file_that_has_changed_in_between_or_is_being_recorded_stays(tmp_path:
     planned = plan_pruning(path, cells("a"))
     assert planned is not None
     with open_store(path, "new_episodes") as store:
-        with pytest.raises(CassetteError, match="another process is recording this cassette"):
+        with pytest.raises(CassetteError, match="is recording this cassette"):
             planned.apply()
         ask(store.session("a"), "more", live="y")
     before = path.read_bytes()

@@ -181,7 +181,7 @@ def test_a_file_that_is_being_recorded_is_refused(tmp_path: Path):
     path = record(tmp_path / "0.jsonl", a=["go", "x"])
     with (
         open_store(path, "new_episodes"),
-        pytest.raises(CassetteError, match="another process is recording this cassette"),
+        pytest.raises(CassetteError, match="is recording this cassette"),
     ):
         repair(path)
 
@@ -194,3 +194,74 @@ def test_the_whole_file_is_read_again_after_a_repair(tmp_path: Path):
     repair(path)
     assert len(read(path).interactions) == 2
     assert lines(path)[2]["add"] == [{"role": "user", "content": "leave"}]
+
+
+def flip(path: Path, number: int, key: str) -> None:
+    """Damage the first digit that stands after a key."""
+    raw = path.read_bytes().splitlines(keepends=True)
+    at = raw[number - 1].index(f'"{key}":'.encode()) + len(key) + 3
+    at += raw[number - 1][at:].index(b'"') + 1
+    digit = b"0" if raw[number - 1][at : at + 1] != b"0" else b"1"
+    raw[number - 1] = raw[number - 1][:at] + digit + raw[number - 1][at + 1 :]
+    path.write_bytes(b"".join(raw))
+
+
+@pytest.mark.parametrize(
+    ("number", "key"),
+    [(2, "id"), (3, "id"), (3, "chain"), (3, "parameters"), (5, "parent"), (5, "parameters"),
+     (4, "id"), (4, "interaction"), (6, "id")],
+)  # fmt: skip
+def test_a_digest_that_was_damaged_is_found_again(tmp_path: Path, number: int, key: str):
+    path = record_judged(tmp_path / "0.jsonl")
+    whole = path.read_bytes()
+    flip(path, number, key)
+    assert path.read_bytes() != whole
+    assert [number for number, _ in notes(path)] == [number]
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("number", "key", "problem"),
+    [
+        (6, "transcript_digest", "transcript_digest or tests_digest is damaged"),
+        (7, "interactions", "interactions: there is no '.*' before it"),
+        (7, "tools", "tools: there is no '.*' before it"),
+    ],
+)
+def test_a_digest_that_nothing_tells_is_not_made_good_with_another(
+    tmp_path: Path, number: int, key: str, problem: str
+):
+    path = record_judged(tmp_path / "0.jsonl")
+    flip(path, number, key)
+    before = path.read_bytes()
+    with pytest.raises(CassetteError, match=rf"0\.jsonl:{number}: {problem}"):
+        repair(path)
+    assert path.read_bytes() == before
+
+
+def test_a_damaged_reference_in_a_line_that_was_edited_too_is_refused(tmp_path: Path):
+    path = record(tmp_path / "0.jsonl", a=["go", "x", "on", "y"])
+    edit(path, '"content":"on"', '"content":"off"')
+    flip(path, 4, "parent")
+    with pytest.raises(CassetteError, match=r"0\.jsonl:4: parent: there is no '.*' before it"):
+        repair(path)
+
+
+def test_a_damaged_ordinal_is_refused(tmp_path: Path):
+    path = record(tmp_path / "0.jsonl", a=["go", "x"])
+    name = lines(path)[2]["id"]
+    raw = path.read_bytes().splitlines(keepends=True)
+    raw[2] = raw[2].replace(name.encode(), name.encode()[:-1] + b"1")
+    path.write_bytes(b"".join(raw))
+    with pytest.raises(CassetteError, match=r"0\.jsonl:3: its id is damaged, or the line of"):
+        repair(path)
+
+
+def test_a_link_to_a_cassette_stays_a_link(tmp_path: Path):
+    path = record_judged(tmp_path / "0.jsonl")
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(path)
+    edit(path, '"content":"done"', '"content":"finished"')
+    repair(link)
+    assert link.is_symlink()
+    assert audit(path, Redactor({})) == []
