@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from harness.cassette.session import Session
 from harness.cassette.store import Store
 from harness.cassette.tape import Origin
 from harness.errors import BadInputError, HarnessError, ReplayMissError
+from harness.loader.reading import validated
 from harness.redaction import Redactor
 from harness.schema.recording import Pace, RecordingRules
 from harness.schema.results import RecordMode
@@ -30,6 +31,14 @@ Result = TypeVar("Result")
 _VARIANT = "default"
 """Code outside a suite has no variants."""
 
+_CLIENTS = frozenset(
+    {
+        "aiohttp", "anthropic", "botocore", "google", "http", "httpcore", "httpcore2", "httplib2",
+        "httpx", "httpx2", "ollama", "openai", "requests", "urllib", "urllib3",
+    }
+)  # fmt: skip
+"""Packages whose errors say no more than that a request failed."""
+
 
 def use(
     path: str | os.PathLike[str],
@@ -37,7 +46,7 @@ def use(
     *,
     pace: Pace = "fast",
     faults: str | None = None,
-    rules: RecordingRules | None = None,
+    rules: RecordingRules | Mapping[str, Any] | None = None,
 ) -> Use:
     """Answer the HTTP requests of some code from a cassette.
 
@@ -45,8 +54,8 @@ def use(
     session, which counts `served` and `recorded` answers and lists `misses`. Values of `*_API_KEY`
     variables, and what has the shape of a credential, are removed before anything is written.
 
-    Leaving it raises the first miss, whatever the code did with the error it got; where another
-    exception is on its way, the miss is a note on that.
+    Leaving it raises the first miss, whatever the code did with the error it got. Where an exception
+    of the code's own is on its way, the miss is a note on that.
 
     Args:
         path: The cassette file, made if it may be recorded.
@@ -55,15 +64,25 @@ def use(
         pace: `recorded` waits as long as the recorded answers took; `fast` does not.
         faults: What goes wrong with which model call, as in `429@2,timeout@4,cut%10,seed=7`; only
             with recorded answers.
-        rules: How requests are compared, and what is kept.
+        rules: How requests are compared, and what is kept: the same as `[recording]` in suite.toml.
 
     Raises:
         BadInputError: an argument says something that cannot be.
     """
     _check("record_mode", record_mode, get_args(RecordMode))
     _check("pace", pace, get_args(Pace))
+    if not isinstance(path, str | os.PathLike):
+        raise BadInputError(f"path {path!r} is no path of a file")
     plan = None if faults is None else FaultPlan.parse(faults)
-    return Use(_Settings(Path(path), record_mode, pace, plan, rules or RecordingRules()))
+    return Use(_Settings(Path(path), record_mode, pace, plan, _rules(rules)))
+
+
+def _rules(rules: RecordingRules | Mapping[str, Any] | None) -> RecordingRules:
+    if rules is None or isinstance(rules, RecordingRules):
+        return rules or RecordingRules()
+    if not isinstance(rules, Mapping):
+        raise BadInputError(f"rules {rules!r} are no RecordingRules and no dict")
+    return validated(RecordingRules, rules, where="rules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +187,8 @@ def _in_use(settings: _Settings) -> Iterator[Session]:
             _note(error, session)
             # It may be how the code is meant to end. Only a good recording is not replaced by half.
             finished = settings.record_mode != "all" or not path.exists()
+            if session.misses and type(error).__module__.partition(".")[0] in _CLIENTS:
+                raise ReplayMissError(session.misses[0].text) from error
             raise
         session.finish()
         finished = True

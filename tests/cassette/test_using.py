@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -80,9 +80,27 @@ def test_leaving_it_raises_the_miss_that_the_code_swallowed(tmp_path: Path, serv
     assert "The task" not in str(caught.value)
 
 
-def test_a_miss_is_a_note_on_the_exception_that_is_on_its_way(tmp_path: Path):
-    with pytest.raises(openai.BadRequestError) as caught, use(tmp_path / "0.jsonl") as session:
-        ask_openai(NOWHERE, user("one"))
+def test_leaving_it_raises_the_miss_where_the_code_let_the_clients_error_pass(tmp_path: Path):
+    sessions = []
+
+    def ask(send: Callable[[], Any]) -> None:
+        with use(tmp_path / "0.jsonl") as session:
+            sessions.append(session)
+            send()
+
+    for error, send in (
+        (openai.BadRequestError, lambda: ask_openai(NOWHERE, user("one"))),
+        (httpx2.HTTPStatusError, lambda: httpx2.get("http://127.0.0.1:1/a").raise_for_status()),
+    ):
+        with pytest.raises(ReplayMissError) as caught:
+            ask(send)
+        assert str(caught.value) == sessions[-1].misses[0].text
+        assert isinstance(caught.value.__cause__, error)
+
+
+def test_a_miss_is_a_note_on_an_exception_of_the_codes_own(tmp_path: Path):
+    with pytest.raises(KeyError) as caught, use(tmp_path / "0.jsonl") as session:
+        httpx2.get("http://127.0.0.1:1/a").json()["answer"]
     assert caught.value.__notes__ == [session.misses[0].text]
 
 
@@ -133,7 +151,7 @@ def test_as_a_decorator_each_call_begins_at_the_start(tmp_path: Path, server: Up
     assert ask(2) == ["answer 1", "answer 2"]
     assert ask(2, deeper=True) == ["answer 1", "answer 1", "answer 2"]
     assert list(inspect.signature(ask).parameters) == ["times", "deeper"]
-    with pytest.raises(openai.BadRequestError):
+    with pytest.raises(ReplayMissError):
         ask(3)
 
 
@@ -244,6 +262,30 @@ def test_a_request_after_the_block_is_refused_while_another_cassette_is_open(
 def test_arguments_that_say_nothing_known_are_refused(tmp_path: Path, arguments: Any):
     with pytest.raises(BadInputError, match=next(iter(arguments.values()))):
         use(tmp_path / "0.jsonl", **arguments)
+
+
+@pytest.mark.parametrize("path", [None, 3, b"0.jsonl"])
+def test_what_is_no_path_is_refused(path: Any):
+    with pytest.raises(BadInputError, match="path"):
+        use(path)
+
+
+def test_rules_may_be_a_dict_as_in_suite_toml(tmp_path: Path, server: Upstream):
+    rules = {"normalise": ["dates", {"pattern": "build [0-9]+", "replace": "build N"}]}
+    path = tmp_path / "0.jsonl"
+    with use(path, "once", rules=rules):
+        ask_openai(server.port, user("build 1"))
+    with use(path, rules=rules):
+        assert ask_openai(NOWHERE, user("build 2")) == "answer 1"
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [({"ignor": ["a"]}, "ignor"), ({"redact": ["("]}, "redact"), ("dates", "'dates'")],
+)
+def test_rules_that_say_nothing_known_are_refused(tmp_path: Path, rules: Any, said: str):
+    with pytest.raises(BadInputError, match=f"rules.*{said}"):
+        use(tmp_path / "0.jsonl", rules=rules)
 
 
 def test_one_use_is_entered_once_at_a_time(tmp_path: Path):
