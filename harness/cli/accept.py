@@ -26,6 +26,7 @@ from harness.cli.execution import (
     execute,
     plan_suite,
     say_kept,
+    suite_command,
 )
 from harness.cli.options import environment, make_command, selection
 from harness.cli.run_folder import write_report
@@ -67,7 +68,9 @@ def command(terminal: Terminal, suite: str, yes: bool, allow_live: bool, **optio
             return _nothing(terminal, planned, before)
         check_keys(missing)
         check_cassettes(missing)
-        if not yes and not _agreed(terminal, before, missing):
+        for line in unscored_lines(before.unscored, before.misses, trials=before.trials):
+            terminal.say(line)
+        if not yes and not _agreed(terminal, missing):
             terminal.say("Nothing was recorded.")
             return UNDECIDED
         log = execute(_into(missing, Path(folder, "recorded")), terminal)
@@ -159,20 +162,22 @@ def _nothing(terminal: Terminal, planned: Planned, before: RunSummary) -> int:
     return FINE
 
 
-def _agreed(terminal: Terminal, before: RunSummary, missing: Planned) -> bool:
-    """Show what is missed and what recording it asks, and let the user decide.
+def _agreed(terminal: Terminal, missing: Planned) -> bool:
+    """Say what recording asks, and let the user decide.
 
     Raises:
         BadInputError: nobody is there to be asked.
     """
     trials = numbers.plural(len(missing.specs), "trial")
     if terminal.json or not sys.stdin.isatty():
-        raise BadInputError(
-            f"{trials} would be recorded from live models; give --yes to do it, or see why with "
-            "harness check --explain"
+        settings = missing.settings
+        explain = suite_command(
+            ("check", "--explain"), settings.suite_argument, missing.selection, settings.secrets
         )
-    for line in unscored_lines(before.unscored, before.misses, trials=before.trials):
-        terminal.say(line)
+        raise BadInputError(
+            f"{trials} would be recorded from live models; give --yes to do it, or see every cause "
+            f"in full: {explain}"
+        )
     models = sorted({f"{spec.model.name} ({spec.model.provider})" for spec in missing.specs})
     question = f"Record {trials} again, from {', '.join(models)}?"
     return click.confirm(question, err=True)

@@ -14,15 +14,23 @@ from harness.analysis.baseline import CheckResult, check
 from harness.analysis.misses import MissGroup, group_misses
 from harness.cassette.redact import secrets_in
 from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
-from harness.cli.execution import Selection, accept_command, execute, plan_suite, say_kept
+from harness.cli.execution import (
+    Planned,
+    Selection,
+    accept_command,
+    execute,
+    plan_suite,
+    say_kept,
+)
 from harness.cli.options import environment, make_command, selection
 from harness.cli.run_folder import REPORTS, find_run, is_run, write_report
+from harness.cli.summary import summarise
 from harness.cli.terminal import Terminal
 from harness.cli.unscored import unscored_lines
 from harness.errors import BadInputError
 from harness.runner.baseline_file import baseline_file, read_baseline
 from harness.runner.log import RunLog
-from harness.schema.results import Baseline
+from harness.schema.results import Baseline, RunRecord
 
 
 @make_command("check", example="harness check basics --set loop.max_iterations=2")
@@ -45,24 +53,24 @@ def command(
     """
     chosen = Selection(**options)
     if is_run(suite_or_run):
-        log, held = _run(suite_or_run, chosen, baseline)
+        log, held = _run(terminal, suite_or_run, chosen, baseline, explain=explain)
     else:
-        log, held = _suite(terminal, suite_or_run, chosen, baseline)
+        log, held = _suite(terminal, suite_or_run, chosen, baseline, explain=explain)
     planned = _planned(held, log, chosen)
     result = check(log.trials(), held, planned)
     run, missed = log.run(), {trial.trial_id for trial in result.unscored}
     misses = group_misses(trial for trial in log.trials() if trial.trial_id in missed)
     data = {"holds": result.holds, "run": str(log.folder)} | result.model_dump(mode="json")
     data["misses"] = [group.model_dump(mode="json") for group in misses]
-    again = replace(chosen, overrides=run.overrides, preset=run.preset)
-    record = accept_command(run.suite_folder, again, secrets_in(environment()))
-    terminal.result(data, _lines(result, misses, record=record, explain=explain))
+    terminal.result(data, _lines(result, misses, record=_record(run, chosen), explain=explain))
     if result.differing or result.missing:
         return DOES_NOT_HOLD
     return UNDECIDED if result.unscored else FINE
 
 
-def _run(argument: str, chosen: Selection, baseline: Path | None) -> tuple[RunLog, Baseline]:
+def _run(
+    terminal: Terminal, argument: str, chosen: Selection, baseline: Path | None, *, explain: bool
+) -> tuple[RunLog, Baseline]:
     if chosen.overrides or chosen.preset or chosen.out or chosen.jobs:
         raise BadInputError(
             f"{argument!r} is a finished run: --set, --preset, --out and --jobs are for suites, "
@@ -80,19 +88,49 @@ def _run(argument: str, chosen: Selection, baseline: Path | None) -> tuple[RunLo
             f"{log.folder}: was run with --faults {run.faults}, and is compared with no baseline; "
             "run the suite without it"
         )
-    return log, _read(baseline, run.suite, run.suite_version)
+    try:
+        return log, _read(baseline, run.suite, run.suite_version)
+    except BadInputError:
+        if explain:
+            _explain(terminal, log, chosen)
+        raise
 
 
 def _suite(
-    terminal: Terminal, argument: str, chosen: Selection, baseline: Path | None
+    terminal: Terminal, argument: str, chosen: Selection, baseline: Path | None, *, explain: bool
 ) -> tuple[RunLog, Baseline]:
     planned = plan_suite(argument, chosen)
-    # The baseline is read first: nobody should wait for a replay to learn that it is missing.
-    held = _read(baseline, planned.suite.name, planned.suite.version)
+    try:
+        # The baseline is read first: nobody should wait for a replay to learn that it is missing.
+        held = _read(baseline, planned.suite.name, planned.suite.version)
+    except BadInputError:
+        if explain:
+            _explain(terminal, _replay(planned, terminal), chosen)
+        raise
+    return _replay(planned, terminal), held
+
+
+def _replay(planned: Planned, terminal: Terminal) -> RunLog:
     say_kept(planned, terminal)
     log = execute(planned, terminal)
     terminal.say(f"Report: {write_report(log)}")
-    return log, held
+    return log
+
+
+def _explain(terminal: Terminal, log: RunLog, chosen: Selection) -> None:
+    """Tell why trials have no result: that needs no baseline."""
+    found = summarise(log, "")
+    if found.unscored:
+        record = _record(log.run(), chosen)
+        lines = unscored_lines(
+            found.unscored, found.misses, trials=found.trials, record=record, explain=True
+        )
+        terminal.error("\n".join(lines))
+
+
+def _record(run: RunRecord, chosen: Selection) -> str:
+    again = replace(chosen, overrides=run.overrides, preset=run.preset)
+    return accept_command(run.suite_folder, again, secrets_in(environment()))
 
 
 def _read(path: Path | None, suite: str, version: int) -> Baseline:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,8 +173,15 @@ def _record_options(selection: Selection) -> tuple[str, ...]:
 
 def accept_command(suite: str, selection: Selection, secrets: Mapping[str, str]) -> str:
     """The command that records just what a selection of a suite misses, without secrets."""
+    return suite_command(("accept",), suite, selection, secrets)
+
+
+def suite_command(
+    words: Sequence[str], suite: str, selection: Selection, secrets: Mapping[str, str]
+) -> str:
+    """A command about a selection of a suite, without secrets."""
     tasks = [part for glob in selection.tasks for part in ("--task", glob)]
-    command = shlex.join(("harness", "accept", suite, *tasks, *_record_options(selection)))
+    command = shlex.join(("harness", *words, suite, *tasks, *_record_options(selection)))
     return Redactor(secrets).text(command)
 
 

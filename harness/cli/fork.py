@@ -96,12 +96,12 @@ def command(
             "fork calls a model, and CI is set; add --allow-live or --record-mode none"
         )
     log = find_run(run)
-    source = _Source(log, log.run(), find_trial(log, trial))
+    source = _source(log, trial)
     fork = Fork(run_id=source.run.run_id, trial_id=source.trial.trial_id, turn=turn)
-    recalled, calls = _recall(source, turn, cassettes, record_mode)
     planned = source.plan(cassettes, overrides, Answering(record_mode=record_mode), out)
     if record_mode != "none":
         check_keys(planned)
+    recalled, calls = _recall(source, turn, cassettes, record_mode)
     made = _run(planned, fork, recalled, calls)
     record = made.trials()[0]
     report = write_report(made)
@@ -157,6 +157,26 @@ class _Source:
         planned = plan_suite(self.run.suite_folder, selection, answering)
         (cell,) = (cell for cell in planned.cells if cell.repeat == self.trial.repeat)
         return replace(planned, cells=(cell,))
+
+
+def _source(log: RunLog, trial: str) -> _Source:
+    """A trial that can be forked.
+
+    Raises:
+        BadInputError: there is no such trial, or its run did not play its suite as it was recorded.
+    """
+    run = log.run()
+    if run.forked is not None:
+        raise BadInputError(
+            f"{log.folder}: is a fork of {run.forked.trial_id!r} in run {run.forked.run_id!r}; "
+            f"fork that one: harness fork {run.forked.run_id} {run.forked.trial_id}"
+        )
+    if run.faults is not None:
+        raise BadInputError(
+            f"{log.folder}: was run with --faults {run.faults}, so its trials do not replay as "
+            "they were; fork a run without it"
+        )
+    return _Source(log, run, find_trial(log, trial))
 
 
 def _recall(source: _Source, turn: int, cassettes: Path, mode: ForkMode) -> tuple[Recalled, int]:

@@ -58,6 +58,8 @@ def test_only_trials_that_miss_are_recorded(recorded, harness, server: ModelServ
     }  # fmt: skip
     assert all(after[name].startswith(before[name]) for name in before)
     assert "\nRecorded 6 model calls in 4 trials.\n" in done.out
+    assert "  message 2 (user): 4 trials of fruit (" in done.err
+    assert "+Write the word apple into the new file fruit.txt." in done.err
     assert "are used by no trial any more: harness cassette prune\n" in done.out
     # The new run is a replay of all of it.
     assert set(calls_in(recorded / "reports/accepted").values()) == {(2, 0), (3, 0)}
@@ -89,7 +91,10 @@ def test_without_somebody_to_ask_it_needs_yes(recorded, harness, server):
     before = cassettes(recorded)
     done = harness("accept", "tiny", "--task", "fruit", "--repeats", "1")
     assert (done.code, done.out) == (2, "")
+    assert "  message 2 (user): 2 trials of fruit (confirmed, plain)\n" in done.err
     assert "2 trials would be recorded from live models; give --yes to do it" in done.err
+    hint = "see every cause in full: harness check --explain tiny --task fruit --repeats 1\n"
+    assert done.err.endswith(hint)
     assert (server.asked, cassettes(recorded)) == ([], before)
 
 

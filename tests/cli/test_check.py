@@ -164,6 +164,19 @@ def test_without_a_baseline_it_says_how_to_make_one(recorded, harness):
     assert sorted(Path("reports").iterdir()) == runs
 
 
+@pytest.mark.parametrize("held", ["tiny", "missed"])
+def test_without_a_baseline_misses_are_explained_all_the_same(recorded, harness, held):
+    BASELINE.unlink()
+    write(recorded / "suites/tiny/fruit/instruction.md", FRUIT.replace("apple", "pear"))
+    assert harness("run", "tiny", "--task", "fruit", "--out", "missed").code == 3
+    done = harness("check", held, "--task", "fruit", "--explain")
+    assert (done.code, done.out) == (2, "")
+    assert "  message 2 (user): 4 trials of fruit (confirmed, plain)\n" in done.err
+    assert "    in fruit/plain/1\n" in done.err
+    assert "To record what is missing: harness accept " in done.err
+    assert "make one from a finished run: harness baseline update last" in done.err
+
+
 def test_update_says_what_changes(recorded, harness):
     old = BASELINE.read_bytes()
     done = harness("baseline", "update", "last")

@@ -161,6 +161,31 @@ def test_a_trial_that_does_not_replay_as_it_was_is_refused(recorded, harness):
     assert "run tiny again and fork that run" in done.err
 
 
+def test_a_fork_is_forked_at_its_origin(recorded, harness):
+    options = ("fruit/plain/0", "--turn", "2", "--record-mode", "none")
+    assert harness("fork", "last", *options).code == 0
+    done = harness("fork", "last", *options)
+    assert done.code == 2
+    assert (
+        ": is a fork of 'fruit/plain/0' in run 'first'; "
+        "fork that one: harness fork first fruit/plain/0" in done.err
+    )
+
+
+def test_a_run_with_faults_is_not_forked(recorded, harness):
+    assert harness("run", "tiny", "--faults", "400@2", "--out", "faulty").code == 0
+    done = harness("fork", "faulty", "fruit/plain/0", "--turn", "2")
+    assert done.code == 2
+    assert "was run with --faults 400@2" in done.err
+
+
+def test_settings_are_looked_at_before_the_trial_is_replayed(recorded, harness):
+    write(recorded / "suites/tiny/fruit/instruction.md", FRUIT.replace("apple", "pear"))
+    options = ("fruit/plain/0", "--turn", "2", "--set", "model.colour=red")
+    done = harness("fork", "first", *options)
+    assert (done.code, "colour" in done.err) == (2, True)
+
+
 def test_ci_forks_only_where_that_is_allowed(recorded, harness, monkeypatch):
     monkeypatch.setenv("CI", "true")
     options = ("fork", "first", "fruit/plain/0", "--turn", "3")
