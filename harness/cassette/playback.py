@@ -42,6 +42,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class _At:
+    text: str
     fault: Fault
     first: int
     last: int
@@ -77,15 +78,21 @@ class FaultPlan:
                 last = int(at["last"] or first)
                 if last < first:
                     raise _bad(spec, part)
-                chosen.append(_At(_fault(spec, part, at["kind"]), first, last))
-            elif (chance := _CHANCE.fullmatch(part)) and float(chance["percent"]) <= 100:
+                chosen.append(_At(part, _fault(spec, part, at["kind"]), first, last))
+            elif (chance := _CHANCE.fullmatch(part)) and 0 < float(chance["percent"]) <= 100:
                 share = float(chance["percent"]) / 100
                 chances.append(_Chance(_fault(spec, part, chance["kind"]), share))
             elif found := _SEED.fullmatch(part):
                 seed = int(found["seed"])
             else:
                 raise _bad(spec, part)
+        if not chosen and not chances:
+            raise BadInputError(f"faults {spec!r}: nothing goes wrong with it; {_HOW}")
         return cls(tuple(chosen), tuple(chances), seed)
+
+    def after(self, calls: int) -> tuple[str, ...]:
+        """The parts, as written, that are about later calls than so many."""
+        return tuple(one.text for one in self.chosen if one.first > calls)
 
     def begin(self, trial: str) -> Faults:
         """The faults of one trial; random ones differ from trial to trial, not from run to run."""
@@ -99,18 +106,17 @@ class Faults:
         """Start before the first call."""
         self._plan = plan
         self._random = random.Random(f"{plan.seed}/{trial}")
-        self._calls = 0
+        self.calls = 0
+        """How many there were."""
         self._lock = threading.Lock()
 
     def next(self) -> Fault | None:
         """What goes wrong with the next call, a retry counting as one; None where nothing does."""
         with self._lock:
-            self._calls += 1
+            self.calls += 1
             # One draw for each chance, whatever comes of it: later calls do not depend on it.
             drawn = [one.fault for one in self._plan.random if self._random.random() < one.share]
-            chosen = [
-                one.fault for one in self._plan.chosen if one.first <= self._calls <= one.last
-            ]
+            chosen = [one.fault for one in self._plan.chosen if one.first <= self.calls <= one.last]
             return next(iter((*chosen, *drawn)), None)
 
 
@@ -132,4 +138,4 @@ def _fault(spec: str, part: str, kind: str) -> Fault:
 
 
 def _bad(spec: str, part: str) -> BadInputError:
-    return BadInputError(f"--faults {spec}: {part!r} is no fault; {_HOW}")
+    return BadInputError(f"faults {spec!r}: {part!r} is no fault; {_HOW}")

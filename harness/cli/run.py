@@ -23,7 +23,7 @@ from harness.cli.options import environment, make_command, selection
 from harness.cli.run_folder import write_report
 from harness.cli.summary import RunSummary, summarise, summary_lines
 from harness.cli.terminal import Terminal
-from harness.cli.unscored import difference_lines, unscored_lines
+from harness.cli.unscored import difference_lines, fault_lines, unscored_lines
 from harness.errors import BadInputError
 from harness.schema.recording import Front, Pace
 from harness.schema.results import RecordMode, ToolsMode
@@ -121,6 +121,7 @@ def _print(terminal: Terminal, planned: list[Planned], summaries: list[RunSummar
     lines = []
     for summary in summaries:
         lines += [*summary_lines(summary), "", *difference_lines(summary.tool_differences)]
+        lines += fault_lines(summary)
         lines.append(f"Report: {summary.report}")
     terminal.result({"runs": [one.model_dump(mode="json") for one in summaries]}, lines)
     for one, summary in zip(planned, summaries, strict=True):

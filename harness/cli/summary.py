@@ -10,6 +10,7 @@ from pydantic import Field
 from harness.analysis import numbers
 from harness.analysis.exact import UnscoredTrial, unscored_trial
 from harness.analysis.misses import MissGroup, group_misses
+from harness.cassette.playback import FaultPlan
 from harness.cli.terminal import table
 from harness.report.results_table import full_tokens
 from harness.report.scenario_results import holding_line
@@ -83,12 +84,17 @@ class RunSummary(Record):
     """Trials whose tools ran again with another result."""
     scenarios: ScenarioSummary | None = None
     """None for a suite of tasks."""
+    most_calls: int | None = None
+    """Of a run with faults: how many calls its longest trial made, a client's retries included."""
+    unmet_faults: tuple[str, ...] = ()
+    """The parts of its `--faults` that chose later calls, so that nothing came of them."""
 
 
 def summarise(log: RunLog, report: str) -> RunSummary:
     """Count and average a run's trials, by task and variant."""
     run, trials = log.run(), log.trials()
     variants = [variant.name for variant in run.variants]
+    most = max((trial.calls_with_retries or 0 for trial in trials), default=0)
     return RunSummary(
         run_id=run.run_id,
         folder=str(log.folder),
@@ -113,6 +119,8 @@ def summarise(log: RunLog, report: str) -> RunSummary:
             if trial.tool_differences
         ),
         scenarios=_scenarios(run, trials),
+        most_calls=None if run.faults is None else most,
+        unmet_faults=() if run.faults is None else FaultPlan.parse(run.faults).after(most),
     )
 
 

@@ -1,4 +1,4 @@
-"""What stands beside a run's numbers: trials without a result, and tools that gave another one."""
+"""What stands beside a run's numbers: trials without a result, other tool results, unmet faults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from harness.analysis import numbers
 from harness.analysis.exact import UnscoredTrial
 from harness.analysis.misses import MissGroup
-from harness.cli.summary import ToolDifferences
+from harness.cli.summary import RunSummary, ToolDifferences
 from harness.schema.loop_config import TerminationReason
 
 _FEW_CAUSES = 4
@@ -100,3 +100,15 @@ def difference_lines(differing: Sequence[ToolDifferences]) -> list[str]:
         more = numbers.plural(count - min(len(found), _FEW_CALLS), "more call")
         lines.append(f"  and {more}: see the trials in the report")
     return [*lines, ""]
+
+
+def fault_lines(summary: RunSummary) -> list[str]:
+    """A warning where faults were to come later than any call was made; else nothing."""
+    if not summary.unmet_faults:
+        return []
+    calls = numbers.plural(summary.most_calls or 0, "model call")
+    return [
+        f"warning: nothing came of --faults {','.join(summary.unmet_faults)}: no trial made more "
+        f"than {calls}, retries included",
+        "",
+    ]

@@ -166,6 +166,7 @@ def run_trial(
         cassette=cassette_file(spec).as_posix(),
         served=session.served,
         recorded=session.recorded,
+        calls_with_retries=None if playback.faults is None else playback.faults.calls,
         tool_differences=len(tools.differences),
         tool_changes=tool_changes(tools.differences, session.redactor),
         miss=_first_miss(session),

@@ -31,6 +31,7 @@ class Replayed:
     """Its file, relative to the cassettes folder."""
     served: int = 0
     recorded: int = 0
+    calls_with_retries: int | None = None
     tool_differences: int = 0
     tool_changes: tuple[ToolChange, ...] = ()
     miss: MissCause | None = None
@@ -81,6 +82,7 @@ def trial_record(
         mixed=len(trajectory.models) > 1,
         served=used.served,
         recorded=used.recorded,
+        calls_with_retries=used.calls_with_retries,
         tool_differences=used.tool_differences,
         first_tool_difference=used.tool_changes[0].summary if used.tool_changes else None,
         tool_changes=used.tool_changes,

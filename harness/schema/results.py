@@ -90,6 +90,8 @@ class TrialRecord(Record):
     """Model calls answered from the cassette."""
     recorded: int = 0
     """Model calls that went to a live model."""
+    calls_with_retries: int | None = None
+    """Of a run with faults: its model calls as faults count them, a client's retries included."""
     tool_differences: int = 0
     """Tools that ran again and gave something else than what was recorded, and was fed."""
     first_tool_difference: str | None = None

@@ -163,7 +163,9 @@ def test_every_call_that_gave_something_else_is_listed_with_what_differs(recorde
     [
         (("--front", "direct", "--record-mode", "new_episodes"), "--front direct"),
         (("--faults", "429@1", "--record-mode", "all"), "--faults"),
-        (("--faults", "418@1"), "'418@1' is no fault"),
+        (("--faults", "418@1"), "faults '418@1': '418@1' is no fault"),
+        (("--faults", "cut%0"), "'cut%0' is no fault"),
+        (("--faults", "seed=3"), "faults 'seed=3': nothing goes wrong with it; write KIND@CALL"),
     ],
     ids=" ".join,
 )
@@ -189,6 +191,18 @@ def test_faults_reach_the_agent_and_are_in_the_report(recorded, harness):
     assert (trial.termination_reason, trial.model_calls) == ("model_error", 2)
     assert json.loads(Path("faulty/run.json").read_text("utf-8"))["faults"] == "400@2"
     assert "faults 400@2" in Path("faulty/report.html").read_text(encoding="utf-8")
+
+
+def test_faults_that_no_trial_came_to_are_named(recorded, harness):
+    limits = ("--task", "lines", "--variants", "plain", "--repeats", "1")
+    # Two calls, and one more for the client's retry.
+    done = harness("run", "tiny", *limits, "--faults", "503@1,500@4-9,timeout@99")
+    assert "\nwarning: nothing came of --faults 500@4-9,timeout@99: " in done.out
+    assert "no trial made more than 3 model calls, retries included\n" in done.out
+    done = harness("run", "tiny", *limits, "--faults", "503@1", "--json")
+    (run,) = done.json["runs"]
+    assert (run["most_calls"], run["unmet_faults"]) == (3, [])
+    assert "warning" not in harness("run", "tiny", *limits, "--faults", "503@1").out
 
 
 def test_live_tools_that_give_the_same_are_no_warning(recorded, harness):
