@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -36,6 +36,7 @@ _GENERIC = frozenset(
 class _Episode(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
+    episode: int | None = None
     prompt: str
     response: str
 
@@ -57,26 +58,34 @@ def read_conversations(path: Path, redactor: Redactor) -> list[Found]:
         raise BadInputError(f"{path}: {error}") from error
 
 
-def _found(path: Path, values: list[Json], redactor: Redactor) -> list[Found]:
+def _found(path: Path, numbered: Mapping[int, Json], redactor: Redactor) -> list[Found]:
     names = (path.stem, *(parent.name for parent in path.absolute().parents))
     name = next((name for name in names if name not in _GENERIC), path.stem)
-    first = values[0]
-    if all(isinstance(value, dict) and {"request", "response"} <= value.keys() for value in values):
-        return [_exchanged(name, path, values, redactor)]
-    if all(isinstance(value, dict) and "messages" in value for value in values):
-        return [
-            _messages(name, path, value, redactor) for value in values if isinstance(value, dict)
-        ]
-    if len(values) == 1 and isinstance(first, dict) and is_atif(first):
+    first = next(iter(numbered.values()))
+    for keys, read in ((("request", "response"), _exchanged), (("messages",), _every_messages)):
+        if isinstance(first, dict) and first.keys() >= {*keys}:
+            return read(name, path, _objects(numbered, keys), redactor)
+    if len(numbered) == 1 and isinstance(first, dict) and is_atif(first):
         transcript, meta, left_out = read_atif(first)
         return [_told(name, path, "ATIF", transcript, meta, redactor, left_out)]
-    if len(values) == 1 and _is_episodes(first):
+    if len(numbered) == 1 and _is_episodes(first):
         return [_told(name, path, "episodes", _episodes(first), {}, redactor)]
     raise ValueError(f"no known format; known are: {'; '.join(KNOWN)}")
 
 
-def _values(path: Path) -> list[Json]:
-    """The JSON value of a file, or those of its lines."""
+def _objects(numbered: Mapping[int, Json], keys: Sequence[str]) -> dict[int, JsonObject]:
+    """What is on each line, where all of them are like the first."""
+    found: dict[int, JsonObject] = {}
+    for number, value in numbered.items():
+        if not isinstance(value, dict) or not value.keys() >= {*keys}:
+            wanted = " and ".join(map(repr, keys))
+            raise ValueError(f"line {number}: expected an object with {wanted}, as on line 1")
+        found[number] = value
+    return found
+
+
+def _values(path: Path) -> dict[int, Json]:
+    """The JSON value of a file, or those of its lines, by the number of the line."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -86,18 +95,18 @@ def _values(path: Path) -> list[Json]:
     if not text.strip():
         raise BadInputError(f"{path}: the file is empty")
     try:
-        return [_parsed(text)]
+        return {1: _parsed(text)}
     except ValueError as error:
         # Not splitlines: texts may hold line ends that JSON does not know.
         lines = text.split("\n")
         whole = error
     if len([line for line in lines if line.strip()]) < 2 or not _is_json(lines[0]):
         raise BadInputError(f"{path}: not JSON: {whole}")
-    found = []
+    found = {}
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                found.append(_parsed(line))
+                found[number] = _parsed(line)
             except ValueError as error:
                 raise BadInputError(f"{path}:{number}: not JSON: {error}") from error
     return found
@@ -105,9 +114,13 @@ def _values(path: Path) -> list[Json]:
 
 def _parsed(text: str) -> Json:
     try:
-        return writable(json.loads(text))
+        return writable(json.loads(text, parse_constant=_refuse))
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number in JSON; replace it, by null if it means nothing")
 
 
 def _is_json(line: str) -> bool:
@@ -142,6 +155,18 @@ def _told(
     )
 
 
+def _every_messages(
+    name: str, path: Path, values: Mapping[int, JsonObject], redactor: Redactor
+) -> list[Found]:
+    found = []
+    for number, value in values.items():
+        try:
+            found.append(_messages(name, path, value, redactor))
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}" if len(values) > 1 else error) from error
+    return found
+
+
 def _messages(name: str, path: Path, value: JsonObject, redactor: Redactor) -> Found:
     messages = value["messages"]
     if not isinstance(messages, list) or not messages:
@@ -169,6 +194,7 @@ def _episodes(value: Json) -> Transcript:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    _check_numbers([episode.episode for episode in episodes])
     messages: list[JsonObject] = []
     for episode in episodes:
         messages.append({"role": "user", "content": episode.prompt})
@@ -176,13 +202,29 @@ def _episodes(value: Json) -> Transcript:
     return every_assistant(messages, None)
 
 
-def _exchanged(name: str, path: Path, values: list[Json], redactor: Redactor) -> Found:
+def _check_numbers(numbers: Sequence[int | None]) -> None:
+    """Refuse a conversation with a gap: what it sends next would answer something else.
+
+    One number may stand several times, as where a handoff between agents is told as well.
+
+    Raises:
+        ValueError: the numbers do not go up one by one, from 0 or 1.
+    """
+    last = 0
+    for number in numbers:
+        if number is not None and number not in (last, last + 1):
+            raise ValueError(f"after episode {last} comes episode {number}; one may be missing")
+        last = last if number is None else number
+
+
+def _exchanged(
+    name: str, path: Path, values: Mapping[int, JsonObject], redactor: Redactor
+) -> list[Found]:
     """A log of calls as they went over the wire, in whatever vendor's format."""
     found: list[Exchange] = []
     dropped = 0
     meta: Json = None
-    for number, value in enumerate(values, start=1):
-        assert isinstance(value, dict)
+    for number, value in values.items():
         exchange = _exchange(value, f"line {number}", redactor)
         if keeping(exchange.response.status, keep_errors=False) == "held":
             dropped += 1
@@ -192,7 +234,7 @@ def _exchanged(name: str, path: Path, values: list[Json], redactor: Redactor) ->
     if not found:
         raise ValueError("no call in it was answered")
     left_out = (f"failed calls that were tried again: {dropped}",) if dropped else ()
-    return Found(name, path, "call log", tuple(found), _clean(meta, redactor), left_out)
+    return [Found(name, path, "call log", tuple(found), _clean(meta, redactor), left_out)]
 
 
 def _clean(meta: Json, redactor: Redactor) -> JsonObject:

@@ -369,6 +369,28 @@ def edited(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
             r"messages\[0\].tool_calls: expected a list of calls",
         ),
         ([{"episode": 1, "prompt": "a", "response": 5}], "0.response: Input should be"),
+        (
+            [{"episode": number, "prompt": "a", "response": "b"} for number in (0, 2)],
+            "after episode 0 comes episode 2",
+        ),
+        (
+            [{"episode": number, "prompt": "a", "response": "b"} for number in (1, 2, 1)],
+            "after episode 2 comes episode 1",
+        ),
+        (
+            '{"messages": [{"role": "assistant", "content": "x"}]}\n\n{"messages": 5}\n',
+            "line 3: messages: expected a list",
+        ),
+        (
+            '{"messages": [{"role": "assistant", "content": "x"}]}\n\n{"message": []}\n',
+            "line 3: expected an object with 'messages', as on line 1",
+        ),
+        (
+            '{"request": 1, "response": 2}\n{"request": 1}\n',
+            "line 2: expected an object with 'request' and 'response'",
+        ),
+        ('{"messages": [], "meta": {"score": NaN}}', "not JSON: NaN is no number in JSON"),
+        ('{"messages": []}\n{"score": -Infinity}', "a.json:2: not JSON: -Infinity is no number"),
         (edited(lambda t: t.pop("agent")), "agent: Field required"),
         (edited(lambda t: t.update(steps=[])), "steps: List should have at least 1"),
         (edited(lambda t: t["steps"][0].update(source="tool")), "steps.0.source: Input should"),
