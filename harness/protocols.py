@@ -83,7 +83,25 @@ class Dialect(Protocol):
     name: str
     """For instance `openai-chat`."""
     endpoint: str
-    """End of the URL path it is spoken at, for instance `/chat/completions`."""
+    """End of the URL path it is spoken at, for instance `/chat/completions`; with a colon before
+    it, the method of a model that the path names."""
+    base_url: str
+    """What the vendor's SDK takes as its base URL where it is given none."""
+    path: str
+    """What such an SDK puts after it; where the path names the model, what comes before that."""
+    messages_key: str
+    """Where a request has its messages."""
+    uncounted: frozenset[str]
+    """Parameters that do not change the answer, as the vendor describes them: who asks, what for,
+    how it is billed, cached and kept. They are no part of a request's identity, nor kept."""
+    volatile: frozenset[str]
+    """Keys of an answer, other ones each time and never sent back: names for it, and times."""
+    last_events: frozenset[str]
+    """Which server-sent events end a stream: by the type in their data, or by all of their data.
+    Empty where no event says so."""
+    words: str
+    """Keys and fixed values of requests and answers: what no secret is taken to be. Those of fewer
+    than 8 characters need not be there."""
 
     def to_request(self, request: ModelRequest, *, stream: bool = False) -> JsonObject:
         """The JSON body of the vendor's request."""

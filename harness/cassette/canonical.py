@@ -177,29 +177,6 @@ def _object(value: Json) -> JsonObject:
     return value
 
 
-UNCOUNTED: dict[str, frozenset[str]] = {
-    "openai-chat": frozenset(
-        {
-            "metadata", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
-            "safety_identifier", "service_tier", "store", "user",
-        }
-    ),
-    "openai-responses": frozenset(
-        {
-            "metadata", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
-            "safety_identifier", "service_tier", "store", "user",
-        }
-    ),
-    "anthropic-messages": frozenset(
-        {"inference_geo", "metadata", "service_tier", "user_profile_id"}
-    ),
-    "google-generate": frozenset({"labels", "serviceTier"}),
-    "ollama-chat": frozenset({"keep_alive"}),
-}  # fmt: skip
-"""By dialect, the parameters that do not change the answer, as the vendors describe them: who asks,
-what for, how it is billed, cached and kept. They are no part of a request's identity, nor kept."""
-
-
 def model_request(
     dialect: Dialect,
     body: JsonObject,
@@ -207,9 +184,8 @@ def model_request(
 ) -> CanonicalRequest:
     """The identity of a model call, from the body that is sent."""
     parameters, messages = dialect.split(body)
-    uncounted = UNCOUNTED.get(dialect.name)
-    if uncounted is not None and not uncounted.isdisjoint(parameters):
-        parameters = {key: item for key, item in parameters.items() if key not in uncounted}
+    if not dialect.uncounted.isdisjoint(parameters):
+        parameters = {key: v for key, v in parameters.items() if key not in dialect.uncounted}
     return make(dialect.name, parameters, messages, is_model_call=True)
 
 

@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from pydantic_core import to_json
 
 from harness.cassette.canonical import parse_json
+from harness.providers.catalog import all_dialects
 from harness.schema.record import Json, JsonObject
 
 _FIELDS = ("event", "id", "retry")
 _DONE = "[DONE]"
-_LAST_TYPES = {
-    "anthropic-messages": frozenset({"message_stop", "error"}),
-    "openai-responses": frozenset({"response.completed", "response.failed", "response.incomplete"}),
-}
-"""By dialect, the events after which its vendor sends nothing more. OpenAI's chat ends with a word
-of its own, Ollama's with `done`; Google's streams, and those of no model, end with their bodies."""
+_LAST_EVENTS = {dialect.name: dialect.last_events for dialect in all_dialects()}
 _MAYBE_LAST = re.compile(
-    rb'"(?:message_stop|response\.completed|response\.failed|response\.incomplete|error)"'
-    rb'|"done"\s*:\s*true'
+    b"|".join(
+        (
+            rb'"done"\s*:\s*true',
+            *(re.escape(f'"{one}"').encode() for some in _LAST_EVENTS.values() for one in some),
+        )
+    )
 )
 
 
@@ -140,10 +140,10 @@ def _is_last(line: bytes, endpoint: str) -> bool:
     if not line.startswith(b"data:"):
         return False
     line = line[5:].strip()
-    if endpoint == "openai-chat":
-        return line.startswith(_DONE.encode())
-    types = _LAST_TYPES.get(endpoint)
-    return types is not None and _object(line).get("type") in types
+    last = _LAST_EVENTS.get(endpoint, frozenset())
+    if line.startswith(_DONE.encode()):
+        return _DONE in last
+    return _object(line).get("type") in last
 
 
 def _object(line: bytes) -> JsonObject:

@@ -10,6 +10,7 @@ from harness.cassette.format import ToolLine
 from harness.cassette.nearest import Nearest
 from harness.cassette.reading import difference, harmless
 from harness.cassette.tape import ToolKey
+from harness.cassette.transcript import declared_tools
 from harness.schema.record import Json, JsonObject
 
 SYSTEM_PROMPT = "the system prompt"
@@ -159,7 +160,7 @@ def _by_name(tools: Json) -> dict[str, Json] | None:
     if not isinstance(tools, list):
         return None
     found: dict[str, Json] = {}
-    for tool in tools:
+    for tool in declared_tools(tools):
         inner = tool.get("function", tool) if isinstance(tool, dict) else None
         name = inner.get("name") if isinstance(inner, dict) else None
         if not isinstance(name, str) or name in found:

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from harness.cassette.format import InteractionLine, StoredResponse, ToolLine, TrialLine
+from harness.providers.catalog import all_dialects
 from harness.schema.record import Json, JsonObject
 
-# Names that a server gives to an answer, and times: other ones each time, and never sent back.
-# (OpenAI's responses are absent: their ids are sent back.)
-_VOLATILE: Final[dict[str, frozenset[str]]] = {
-    "openai-chat": frozenset({"id", "created", "obfuscation"}),
-    "anthropic-messages": frozenset({"id"}),
-    "ollama-chat": frozenset(
-        {
-            "created_at",
-            "total_duration",
-            "load_duration",
-            "prompt_eval_duration",
-            "eval_duration",
-        }
-    ),
-    "google-generate": frozenset({"responseId"}),
-}
+_VOLATILE = {dialect.name: dialect.volatile for dialect in all_dialects()}
 _COUNTING_HEADERS = frozenset({"content-type", "location"})
 
 

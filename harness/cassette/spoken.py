@@ -6,10 +6,16 @@ from dataclasses import dataclass
 
 from harness.cassette.branches import Call, Conversations
 from harness.cassette.format import ToolLine
-from harness.cassette.transcript import Passage, answer, answered_turn, said, settings
+from harness.cassette.transcript import (
+    Passage,
+    answer,
+    answered_turn,
+    is_the_models,
+    said,
+    settings,
+)
 from harness.cassette.view import CassetteView
 from harness.schema.messages import ModelTurn
-from harness.schema.record import JsonObject
 
 SENT_BACK_CHANGED = ", sent back changed"
 """Ends the title of a passage in which the agent altered the model's answer."""
@@ -61,7 +67,7 @@ def _messages(call: Call, before: SpokenCall | None, names: dict[str, str]) -> l
     """The new messages, without the answer before where it is sent back as it was."""
     messages = list(call.said)
     own = 0
-    while before is not None and own < len(messages) and _is_the_models(messages[own]):
+    while before is not None and own < len(messages) and is_the_models(messages[own]):
         own += 1
     back = [passage for message in messages[:own] for passage in said(message, names)]
     rest = [passage for message in messages[own:] for passage in said(message, names)]
@@ -69,13 +75,6 @@ def _messages(call: Call, before: SpokenCall | None, names: dict[str, str]) -> l
         return rest
     changed = [Passage(f"{passage.title}{SENT_BACK_CHANGED}", passage.text) for passage in back]
     return [*changed, *rest]
-
-
-def _is_the_models(message: JsonObject) -> bool:
-    role = message.get("role")
-    return role in ("assistant", "model") or (
-        role is None and message.get("type") in ("function_call", "reasoning")
-    )
 
 
 def _gist(passages: list[Passage] | tuple[Passage, ...]) -> list[tuple[str, str]]:

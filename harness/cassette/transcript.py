@@ -162,7 +162,7 @@ def settings(endpoint: str, parameters: JsonObject, names: dict[str, str]) -> li
         if key in ("system", "instructions", "systemInstruction"):
             passages += _system(value, names)
         elif key == "tools" and isinstance(value, list):
-            passages.append(Passage("Tools", "\n".join(map(_tool, _tools(value)))))
+            passages.append(Passage("Tools", "\n".join(map(_tool, declared_tools(value)))))
         else:
             rest[key] = value
     text = "\n".join(f"{key}: {plain(value)}" for key, value in rest.items() if value is not None)
@@ -177,7 +177,16 @@ def _system(value: Json, names: dict[str, str]) -> list[Passage]:
     return [passage for block in blocks for passage in _block(block, "system", names)]
 
 
-def _tools(value: list[Json]) -> Iterator[Json]:
+def is_the_models(message: JsonObject) -> bool:
+    """Whether a message of a conversation is the model's own, in any vendor's format."""
+    role = message.get("role")
+    return role in ("assistant", "model") or (
+        role is None and message.get("type") in ("function_call", "reasoning")
+    )
+
+
+def declared_tools(value: list[Json]) -> Iterator[Json]:
+    """The tools of a request one by one: Google declares several together."""
     for tool in value:
         declared = tool.get("functionDeclarations") if isinstance(tool, dict) else None
         yield from declared if isinstance(declared, list) else [tool]

@@ -11,8 +11,6 @@ from harness.providers.anthropic_messages import AnthropicMessages
 from harness.providers.sdk_client import SdkClient
 from harness.providers.stainless import Sdk, sdk_client
 
-DEFAULT_BASE_URL = "https://api.anthropic.com"
-
 SDK = Sdk(
     status_error=anthropic.APIStatusError,
     connection_error=anthropic.APIConnectionError,
@@ -23,7 +21,7 @@ SDK = Sdk(
 
 def client(*, base_url: str | None = None, api_key: str, timeout_s: float = 600) -> SdkClient:
     """A client of an endpoint; without one it is the vendor's own."""
-    url = base_url or DEFAULT_BASE_URL
+    url = base_url or AnthropicMessages.base_url
     create = _sdk(url, api_key, timeout_s).messages.with_raw_response.create
     return sdk_client(SDK, AnthropicMessages(), url, create, Messages.create)
 

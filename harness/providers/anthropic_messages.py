@@ -57,12 +57,36 @@ SILENT_ERROR = "The tool failed without a message."
 CONTINUE = Text(text="Continue.")
 """Stands where the vendor demands a user turn and the conversation holds nothing to send there."""
 
+WORDS = """
+additionalProperties api_error assistant authentication_error budget_tokens cache_control
+cache_creation cache_creation_input_tokens cache_read_input_tokens citation citations
+citations_delta cited_text code_execution container content_block content_block_delta
+content_block_start content_block_stop context_management description diagnostics
+disable_parallel_tool_use document encrypted_content end_turn ephemeral ephemeral_1h_input_tokens
+ephemeral_5m_input_tokens inference_geo input_json_delta input_schema input_tokens
+invalid_request_error is_error max_tokens mcp_servers media_type message_delta message_start
+message_stop messages metadata model_context_window_exceeded not_found_error output_config
+output_tokens output_tokens_details overloaded_error partial_json pause_turn permission_error
+properties rate_limit_error redacted_thinking request_id request_too_large required search_result
+server_tool_use service_tier signature signature_delta stop_details stop_reason stop_sequence
+stop_sequences temperature text_delta thinking thinking_delta thinking_tokens tool_choice
+tool_result tool_use tool_use_id user_profile_id web_fetch web_search web_search_requests
+web_search_tool_result workspace_id
+"""
+
 
 class AnthropicMessages:
     """The dialect of `POST /v1/messages`."""
 
     name = NAME
     endpoint = "/messages"
+    base_url = "https://api.anthropic.com"
+    path = "/v1/messages"
+    messages_key = "messages"
+    uncounted = frozenset({"inference_geo", "metadata", "service_tier", "user_profile_id"})
+    volatile = frozenset({"id"})
+    last_events = frozenset({"message_stop", "error"})
+    words = WORDS
 
     def to_request(self, request: ModelRequest, *, stream: bool = False) -> JsonObject:
         """The JSON body of the request."""

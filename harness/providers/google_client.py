@@ -21,8 +21,6 @@ from harness.providers.sdk_client import SdkClient
 from harness.providers.wire_json import parsed
 from harness.schema.record import Json, JsonObject
 
-DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com"
-
 API_VERSION = "v1"
 
 VERSION = re.compile(r"/(v\d\w*)/?$")
@@ -37,7 +35,7 @@ NOT_GOOGLES = (AttributeError, TypeError, ValueError)
 
 def client(*, base_url: str | None, api_key: str, timeout_s: float = 600) -> SdkClient:
     """A client of an endpoint; without one it is the vendor's own."""
-    url = base_url or DEFAULT_BASE_URL
+    url = base_url or GoogleGenerate.base_url
     sdk = _sdk(url, api_key, timeout_s)
 
     def failure(error: Exception) -> HarnessError:

@@ -38,12 +38,41 @@ MODEL = re.compile(r"[\w.@/-]+")
 PATH_KEYS = ("model", "stream")
 """What a body says here and the URL says on the wire: `models/M:generateContent`."""
 
+WORDS = """
+additionalProperties allowedFunctionNames audioTimestamp audioTranscriptionConfig
+automaticContinuation avgLogprobs behavior BLOCKLIST blockReason blockReasonMessage cachedContent
+cachedContentTokenCount cacheTokensDetails candidateCount candidates candidatesTokenCount
+candidatesTokensDetails category citationMetadata codeExecution codeExecutionResult computerUse
+contents continuationToken createTime description enableEnhancedCivicAnswers executableCode fileData
+fileSearch finishMessage finishReason frequencyPenalty functionCall functionCallingConfig
+functionDeclarations functionResponse generateContent generationConfig googleMaps googleSearch
+googleSearchRetrieval groundingMetadata imageConfig includeServerSideToolInvocations includeThoughts
+inlineData logprobs logprobsResult MALFORMED_FUNCTION_CALL MAX_TOKENS maxOutputTokens
+mediaResolution mimeType modality modelArmorConfig modelSelectionConfig modelStatus modelVersion
+overwrittenThreshold parameters parametersJsonSchema partialArgs partMetadata presencePenalty
+probability probabilityScore PROHIBITED_CONTENT promptFeedback promptTokenCount promptTokensDetails
+properties RECITATION required response responseId responseJsonSchema responseLogprobs
+responseMimeType responseModalities responseSchema retrieval retrievalConfig routingConfig
+safetyRatings safetySettings scheduling serviceTier severity severityScore speechConfig
+stopSequences streamFunctionCallArguments streamGenerateContent systemInstruction temperature
+thinkingBudget thinkingConfig thinkingLevel thoughtSignature thoughtsTokenCount threshold tokenCount
+toolConfig toolUsePromptTokenCount toolUsePromptTokensDetails totalTokenCount trafficType
+UNEXPECTED_TOOL_CALL urlContext urlContextMetadata usageMetadata videoMetadata willContinue
+"""
+
 
 class GoogleGenerate:
     """The dialect of `POST /v1/models/M:generateContent`."""
 
     name = NAME
     endpoint = ":generateContent"
+    base_url = "https://generativelanguage.googleapis.com"
+    path = "/v1beta"
+    messages_key = "contents"
+    uncounted = frozenset({"labels", "serviceTier"})
+    volatile = frozenset({"responseId"})
+    last_events: frozenset[str] = frozenset()
+    words = WORDS
 
     def to_request(self, request: ModelRequest, *, stream: bool = False) -> JsonObject:
         """The JSON body of the request, with the model and `stream`, which travel in the URL.

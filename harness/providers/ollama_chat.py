@@ -36,6 +36,15 @@ NEUTRAL_KEYS = frozenset({"role", "content", "tool_calls"})
 OPTIONAL_KEYS = frozenset({"content", "thinking", "images", "tool_calls", "tool_name"})
 """Keys of a message that mean the same absent and empty."""
 
+WORDS = """
+additionalProperties arguments assistant created_at description done_reason embedding_only
+eval_count eval_duration frequency_penalty function keep_alive load_duration logits_all logprobs
+low_vram main_gpu messages mirostat mirostat_eta mirostat_tau num_batch num_keep num_predict
+num_thread parameters penalize_newline presence_penalty prompt_eval_count prompt_eval_duration
+properties repeat_last_n repeat_penalty required temperature thinking tool_call_id tool_calls
+tool_name top_logprobs total_duration typical_p use_mlock use_mmap vocab_only
+"""
+
 
 class OllamaChat:
     """The dialect of `POST /api/chat`.
@@ -46,6 +55,19 @@ class OllamaChat:
 
     name = NAME
     endpoint = "/api/chat"
+    base_url = "http://127.0.0.1:11434"
+    path = endpoint
+    messages_key = "messages"
+    uncounted = frozenset({"keep_alive"})
+    volatile = frozenset(
+        {
+            "created_at", "total_duration", "load_duration", "prompt_eval_duration",
+            "eval_duration",
+        }
+    )  # fmt: skip
+    # It streams lines of JSON.
+    last_events: frozenset[str] = frozenset()
+    words = WORDS
 
     def to_request(self, request: ModelRequest, *, stream: bool = False) -> JsonObject:
         """The JSON body of the request."""

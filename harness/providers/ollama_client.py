@@ -17,8 +17,6 @@ from harness.providers.sdk_client import SdkClient
 from harness.providers.wire_json import parsed
 from harness.schema.record import Json, JsonObject
 
-DEFAULT_BASE_URL = "http://127.0.0.1:11434"
-
 
 def client(*, base_url: str | None = None, api_key: str = "", timeout_s: float = 600) -> SdkClient:
     """A client of an endpoint; without one it is the server of this machine.
@@ -26,7 +24,7 @@ def client(*, base_url: str | None = None, api_key: str = "", timeout_s: float =
     Raises:
         ConfigurationError: the base URL is none.
     """
-    url = base_url or DEFAULT_BASE_URL
+    url = base_url or OllamaChat.base_url
     http = _http(url, api_key, timeout_s)
 
     def failure(error: Exception) -> HarnessError:

@@ -53,12 +53,39 @@ CALL_KEYS = frozenset({"id", "type", "index", "function"})
 NEXT_CALL = "next_call"
 """Key of a vendor block that holds what came beside the call after it: Google's signature."""
 
+WORDS = """
+accepted_prediction_tokens additionalProperties annotations arguments assistant audio_tokens
+cache_write_tokens cached_tokens chat.completion chat.completion.chunk completion_tokens
+completion_tokens_details content_filter description developer finish_reason frequency_penalty
+function function_call functions image_url include_usage input_audio invalid_request_error
+json_object json_schema logit_bias logprobs max_completion_tokens max_tokens messages metadata
+modalities moderation obfuscation parallel_tool_calls parameters predicted_ms predicted_n
+predicted_per_second predicted_per_token_ms prediction presence_penalty prompt_cache_breakpoint
+prompt_cache_key prompt_cache_options prompt_cache_retention prompt_ms prompt_n prompt_per_second
+prompt_per_token_ms prompt_tokens prompt_tokens_details properties reasoning reasoning_content
+reasoning_details reasoning_effort reasoning_tokens rejected_prediction_tokens required
+response_format safety_identifier service_tier stream_options system_fingerprint temperature
+tool_call_id tool_calls tool_choice top_logprobs total_tokens verbosity web_search_options
+"""
+
 
 class OpenAIChat:
     """The dialect of `POST /chat/completions`."""
 
     name = NAME
     endpoint = "/chat/completions"
+    base_url = "https://api.openai.com/v1"
+    path = endpoint
+    messages_key = "messages"
+    uncounted = frozenset(
+        {
+            "metadata", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
+            "safety_identifier", "service_tier", "store", "user",
+        }
+    )  # fmt: skip
+    volatile = frozenset({"id", "created", "obfuscation"})
+    last_events = frozenset({"[DONE]"})
+    words = WORDS
 
     def __init__(self, *, system_role: Literal["system", "developer"] = "system") -> None:
         """Choose the role of system text; local servers know `system` only."""

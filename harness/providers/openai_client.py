@@ -14,8 +14,6 @@ from harness.providers.openai_responses import OpenAIResponses
 from harness.providers.sdk_client import SdkClient
 from harness.providers.stainless import Sdk, sdk_client
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
-
 SDK = Sdk(
     status_error=openai.APIStatusError,
     connection_error=openai.APIConnectionError,
@@ -36,7 +34,7 @@ def client(
 
     Without a key the SDK looks for one itself.
     """
-    url = base_url or DEFAULT_BASE_URL
+    url = base_url or OpenAIChat.base_url
     sdk = _sdk(url, api_key, timeout_s)
     if api == "responses":
         respond = sdk.responses.with_raw_response.create

@@ -6,6 +6,7 @@ from harness.errors import MalformedAnswerError
 from harness.providers import failures
 from harness.providers.legal_names import legal, original
 from harness.providers.object_arguments import as_object_text
+from harness.providers.openai_chat import OpenAIChat
 from harness.providers.openai_responses_stream import OpenAIResponsesAssembler
 from harness.providers.openai_usage import usage_of
 from harness.providers.unique_ids import with_unique_ids
@@ -41,12 +42,43 @@ INCOMPLETE = {
 MESSAGE_KEYS = frozenset({"type", "role", "content", "id", "status"})
 """Keys of a message that are not kept: neutral blocks express them, or nothing reads them again."""
 
+WORDS = """
+access_programs additionalProperties annotations arguments assistant background background_options
+cache_write_tokens cached_tokens completed completed_at content_filter content_index
+context_management conversation created_at description developer encrypted_content file_search
+file_search_call frequency_penalty function function_call function_call_output image_url in_progress
+incomplete incomplete_details input_file input_image input_text input_tokens input_tokens_details
+instructions invalid_request_error item_reference json_object json_schema logprobs max_output_tokens
+max_tool_calls metadata moderation obfuscation output_index output_text output_tokens
+output_tokens_details parallel_tool_calls parameters presence_penalty previous_response_id
+prompt_cache_breakpoint prompt_cache_key prompt_cache_options prompt_cache_retention properties
+reasoning reasoning.encrypted_content reasoning_text reasoning_tokens required response
+response.completed response.content_part.added response.content_part.done response.created
+response.failed response.function_call_arguments.delta response.function_call_arguments.done
+response.in_progress response.incomplete response.output_item.added response.output_item.done
+response.output_text.delta response.output_text.done response.queued
+response.reasoning_summary_part.added response.reasoning_summary_part.done
+response.reasoning_summary_text.delta response.reasoning_summary_text.done
+response.reasoning_text.delta response.reasoning_text.done response.refusal.delta
+response.refusal.done safety_identifier sequence_number service_tier stream_options summary_index
+summary_text temperature tool_choice top_logprobs total_tokens truncation verbosity web_search
+web_search_call
+"""
+
 
 class OpenAIResponses:
     """The dialect of `POST /responses`, with nothing kept at the vendor's."""
 
     name = NAME
     endpoint = "/responses"
+    base_url = OpenAIChat.base_url
+    path = endpoint
+    messages_key = "input"
+    uncounted = OpenAIChat.uncounted
+    # The ids of its items are sent back.
+    volatile: frozenset[str] = frozenset()
+    last_events = frozenset({"response.completed", "response.failed", "response.incomplete"})
+    words = WORDS
 
     def to_request(self, request: ModelRequest, *, stream: bool = False) -> JsonObject:
         """The JSON body of the request."""

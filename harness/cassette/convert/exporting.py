@@ -15,6 +15,7 @@ from harness.cassette.convert.spelling import is_model_endpoint, plain_message, 
 from harness.cassette.convert.vcr import interaction_to_vcr, vcr_cassette
 from harness.cassette.format import StoredResponse
 from harness.cassette.journal import replace_file
+from harness.cassette.transcript import is_the_models
 from harness.cassette.view import CassetteView, InteractionView
 from harness.errors import BadInputError, InfrastructureError, ModelCallError
 from harness.providers.catalog import dialects_by_name, recorded_body
@@ -153,8 +154,8 @@ def _objects(values: Json) -> list[JsonObject]:
 
 def _canonical(endpoint: str, message: JsonObject) -> JsonObject:
     """A message of an answer as it is when it is sent back."""
-    key = {"openai-responses": "input", "google-generate": "contents"}.get(endpoint, "messages")
-    _, [canonical] = _DIALECTS[endpoint].split({key: [message]})
+    dialect = _DIALECTS[endpoint]
+    _, [canonical] = dialect.split({dialect.messages_key: [message]})
     return canonical
 
 
@@ -175,7 +176,7 @@ def _leaves(calls: Iterable[_Call]) -> Iterator[_Call]:
         before = by_chain.get(call.entry.line.parent or "", [])
         same = [one for one in before if _goes_on_from(call, one)]
         # An answer that was changed before it was sent back was the first's, most likely.
-        guessed = before[:1] if _is_the_models(call.entry.line.add[:1]) else []
+        guessed = before[:1] if any(map(is_the_models, call.entry.line.add[:1])) else []
         continued.update(one.entry.line.id for one in same or guessed)
     return (call for call in model_calls if call.said and call.entry.line.id not in continued)
 
@@ -185,11 +186,3 @@ def _goes_on_from(call: _Call, before: _Call) -> bool:
     answer = [_canonical(before.entry.endpoint, message) for message in before.said or ()]
     sent = call.entry.line.add[: len(answer)]
     return bool(answer) and canonical_json([*sent]) == canonical_json([*answer])
-
-
-def _is_the_models(messages: list[JsonObject]) -> bool:
-    return any(
-        message.get("role") in ("assistant", "model")
-        or message.get("type") in ("function_call", "reasoning")
-        for message in messages
-    )

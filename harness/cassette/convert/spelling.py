@@ -7,28 +7,13 @@ import json
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from harness.protocols import Dialect
+from harness.providers.catalog import dialects_by_name
 from harness.schema.record import Json, JsonObject
 
 _JSON = "application/json"
 
-_MESSAGES = {"openai-responses": "input", "google-generate": "contents"}
-"""Where a request has its messages, if not in `messages`."""
-
-_BASES = {
-    "anthropic-messages": "https://api.anthropic.com",
-    "google-generate": "https://generativelanguage.googleapis.com",
-    "ollama-chat": "http://127.0.0.1:11434",
-    "openai-chat": "https://api.openai.com/v1",
-    "openai-responses": "https://api.openai.com/v1",
-}
-"""What each vendor's SDK takes as its base URL."""
-
-_PATHS = {
-    "anthropic-messages": "/v1/messages",
-    "ollama-chat": "/api/chat",
-    "openai-chat": "/chat/completions",
-    "openai-responses": "/responses",
-}
+_DIALECTS = dialects_by_name()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +28,7 @@ class Sent:
 
 def is_model_endpoint(endpoint: str) -> bool:
     """Whether recorded requests to an endpoint are model calls."""
-    return endpoint in _BASES
+    return endpoint in _DIALECTS
 
 
 def sent_request(
@@ -64,11 +49,12 @@ def sent_request(
     if not is_model_endpoint(endpoint):
         method, _, url = endpoint.partition(" ")
         return _other(method, url, parameters.get("body"))
-    base = (base_url or _BASES[endpoint]).rstrip("/")
+    dialect = _DIALECTS[endpoint]
+    base = (base_url or dialect.base_url).rstrip("/")
     body = dict(parameters)
-    path = _google_path(body) if endpoint == "google-generate" else _PATHS[endpoint]
+    path = _method_path(dialect, body) if dialect.endpoint.startswith(":") else dialect.path
     plain = [plain_message(message) for message in messages]
-    body[_MESSAGES.get(endpoint, "messages")] = [*plain]
+    body[dialect.messages_key] = [*plain]
     if endpoint == "anthropic-messages" and "system" in body:
         body["system"] = _plain(body["system"])
     if endpoint == "openai-responses" and len(plain) == 1 and plain[0].get("role") == "user":
@@ -108,12 +94,14 @@ def _plain_result(block: Json) -> Json:
     return block
 
 
-def _google_path(body: JsonObject) -> str:
+def _method_path(dialect: Dialect, body: JsonObject) -> str:
     """The path, for which model and manner of answering leave the body."""
     model = str(body.pop("model", ""))
     name = model if "/" in model else f"models/{model}"
-    method = "streamGenerateContent?alt=sse" if body.pop("stream", False) else "generateContent"
-    return f"/v1beta/{quote(name)}:{method}"
+    method = dialect.endpoint[1:]
+    if body.pop("stream", False):
+        method = f"stream{method[0].upper()}{method[1:]}?alt=sse"
+    return f"{dialect.path}/{quote(name)}:{method}"
 
 
 def _other(method: str, url: str, body: Json) -> Sent:
