@@ -9,12 +9,13 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
+from harness.cassette.endpoints import model_call
 from harness.protocols import Dialect
 from harness.providers.catalog import all_dialects
+from harness.redaction import unpacked
 from harness.schema.record import Json, JsonObject
 
 _DIALECTS = all_dialects()
@@ -63,13 +64,51 @@ def digest(value: Json) -> str:
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
+MAX_DEPTH = 150
+"""Levels of a body that is kept as JSON. A line adds a few, and every parser stops at some: what is
+written must be read again."""
+
+
+def shallow(value: Json) -> Json:
+    """The value itself.
+
+    Raises:
+        ValueError: it has more than `MAX_DEPTH` levels.
+    """
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(MAX_DEPTH):
+        if not level:
+            return value
+        level = [
+            item
+            for each in level
+            for item in (each.values() if isinstance(each, dict) else each)
+            if type(item) is dict or type(item) is list
+        ]
+    if level:
+        raise ValueError(f"more than {MAX_DEPTH} levels")
+    return value
+
+
+def parse_body(data: str | bytes) -> Json:
+    """Parse the JSON of a body, as `parse_json` does.
+
+    Raises:
+        ValueError: it is not JSON, or cannot be written so that it is read again as it is.
+    """
+    return shallow(parse_json(data))
+
+
 def parse_json(data: str | bytes) -> Json:
     """Parse strict JSON: no NaN or infinity, and no half of a surrogate pair.
 
     Raises:
         ValueError: it is not JSON, or cannot be written again as it is.
     """
-    value: Json = json.loads(data, parse_constant=_refuse, parse_float=_finite)
+    try:
+        value: Json = json.loads(data, parse_constant=_refuse, parse_float=_finite)
+    except RecursionError as error:
+        raise ValueError("too many levels") from error
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")
     if b"\\ud" in data or b"\\uD" in data:
@@ -203,27 +242,25 @@ def canonical_request(
 ) -> CanonicalRequest:
     """The identity of an HTTP request.
 
-    At a model endpoint host, port and headers do not count; for anything else method, URL and
-    body do.
+    For a model call host, port and headers do not count; for anything else method, URL and body
+    do.
     """
     try:
-        return _identity(method, url, _quickly(body), make, is_json=True)
+        return _identity(method, url, {"body": _quickly(body)}, make)
     except ValueError:
-        is_json, value = _body_value(body)
-        return _identity(method, url, value, make, is_json=is_json)
+        return _identity(method, url, _parameters(body), make)
 
 
 def _identity(
-    method: str, url: str, value: Json, make: Callable[..., CanonicalRequest], *, is_json: bool
+    method: str, url: str, parameters: JsonObject, make: Callable[..., CanonicalRequest]
 ) -> CanonicalRequest:
-    if is_json and isinstance(value, dict):
-        path = urlsplit(url).path.rstrip("/")
+    body = parameters.get("body")
+    if isinstance(body, dict):
         for dialect in _DIALECTS:
-            spoken = _spoken(dialect.endpoint, path, value)
-            if spoken is not None:
-                return model_request(dialect, spoken, make)
-    name = f"{method.upper()} {url}"
-    return CanonicalRequest.of(name, {"body": value}, (), is_model_call=False)
+            called = model_call(dialect, method, url, body)
+            if called is not None:
+                return model_request(dialect, called, make)
+    return CanonicalRequest.of(f"{method.upper()} {url}", parameters, (), is_model_call=False)
 
 
 def _quickly(body: bytes) -> Json:
@@ -231,47 +268,28 @@ def _quickly(body: bytes) -> Json:
 
     It takes numbers that are too large for a float, but no digest can be made of them.
     """
-    value: Json = from_json(body, allow_inf_nan=False, cache_strings="keys")
-    return value
+    return shallow(from_json(body, allow_inf_nan=False, cache_strings="keys"))
 
 
-def _spoken(endpoint: str, path: str, body: JsonObject) -> JsonObject | None:
-    """The body as the dialect of an endpoint reads it; None for other paths.
-
-    An endpoint with a colon is a method of a model, `models/M:generateContent`, and its streamed
-    form is `models/M:streamGenerateContent`: what the path says is part of the request.
-    """
-    if not endpoint.startswith(":"):
-        return body if path.endswith(endpoint) else None
-    resource, _, method = unquote(path).rpartition(":")
-    collection, _, model = resource.rpartition("/")
-    if collection.endswith("/tunedModels"):
-        model = f"tunedModels/{model}"
-    plain = endpoint[1:]
-    if method == plain:
-        return body | {"model": model}
-    if method == f"stream{plain[0].upper()}{plain[1:]}":
-        return body | {"model": model, "stream": True}
-    return None
-
-
-def _body_value(body: bytes) -> tuple[bool, Json]:
-    """Whether a body is JSON, and its content."""
+def _parameters(body: bytes) -> JsonObject:
+    """A body as JSON in `body`, or else as what it is."""
     if not body:
-        return False, None
+        return {"body": None}
+    body = body if (plain := unpacked(body)) is None else plain
     try:
-        return True, parse_json(body)
-    except (ValueError, RecursionError):
+        return {"body": parse_body(body)}
+    except ValueError:
         pass
     try:
         # A half surrogate pair can be sent, but not be written: it is replaced for identity.
-        return True, writable(json.loads(body, parse_constant=_refuse, parse_float=_finite))
+        value = json.loads(body, parse_constant=_refuse, parse_float=_finite)
+        return {"body": writable(shallow(value))}
     except (ValueError, RecursionError):
         pass
     try:
-        return False, {"text": body.decode()}
+        return {"text": body.decode()}
     except UnicodeDecodeError:
-        return False, {"base64": base64.b64encode(body).decode()}
+        return {"base64": base64.b64encode(body).decode()}
 
 
 def parameters_digest(endpoint: str, parameters: JsonObject) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import operator
 from collections.abc import Callable
 from typing import cast
 
 from harness.cassette.canonical import CanonicalRequest
+from harness.redaction import Redactor
 from harness.schema.record import Json, JsonObject
 
 
@@ -55,11 +57,16 @@ class EachMessageOnce:
         return message if known is None else known
 
 
-def redacting(redact: Callable[[Json], Json]) -> EachMessageOnce:
+def redacting(redactor: Redactor) -> EachMessageOnce:
     """Takes secrets out of the requests of one trial."""
-    return EachMessageOnce(
-        lambda request: (
-            str(redact(request.endpoint)), cast(JsonObject, redact(request.parameters))
-        ),
-        redact,
-    )  # fmt: skip
+
+    def parameters(request: CanonicalRequest) -> tuple[str, JsonObject]:
+        encoded = request.parameters.get("base64")
+        if request.is_model_call or not isinstance(encoded, str):
+            clean = cast(JsonObject, redactor.json(request.parameters))
+        else:
+            data = redactor.data(base64.b64decode(encoded))
+            clean = {"base64": base64.b64encode(data).decode()}
+        return redactor.text(request.endpoint), clean
+
+    return EachMessageOnce(parameters, redactor.json)

@@ -95,10 +95,11 @@ class Rules:
             parameters = _without(request.parameters, self._in_parameters)
             return request.endpoint, cast(JsonObject, self._normalised(parameters))
         method, _, url = request.endpoint.partition(" ")
-        # There the fields are those of the body.
-        body = _without(request.parameters.get("body"), self._in_parameters)
-        normalised = cast(JsonObject, self._normalised({"body": body}))
-        return f"{method} {self.text(url)}", normalised
+        parameters = dict(request.parameters)
+        if "body" in parameters:
+            # There the fields are those of the body.
+            parameters["body"] = _without(parameters["body"], self._in_parameters)
+        return f"{method} {self.text(url)}", cast(JsonObject, self._normalised(parameters))
 
     def _message(self, message: Json) -> Json:
         return self._normalised(_without(message, self._in_messages))

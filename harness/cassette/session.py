@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
+from harness.cassette.broken import unexpected_told
 from harness.cassette.canonical import CanonicalRequest
 from harness.cassette.each_once import redacting
 from harness.cassette.explain import Miss, explain, explain_tool
@@ -18,12 +19,12 @@ from harness.cassette.format import (
     TrialLine,
     request_of,
 )
-from harness.cassette.keeping import LiveAnswer, keeping
+from harness.cassette.keeping import LiveAnswer, Unsettled
 from harness.cassette.nearest import find_nearest
 from harness.cassette.position import InOrder, RequestDifference
 from harness.cassette.rules import Rules
 from harness.cassette.tape import Tape, ToolKey, verdict_id
-from harness.errors import HarnessError, ReplayMissError
+from harness.errors import HarnessError, InfrastructureError, ReplayMissError
 from harness.schema.results import Verdict
 
 _IN_TOOL: ContextVar[bool] = ContextVar("in_tool", default=False)
@@ -40,6 +41,7 @@ class Session:
         *,
         rules: Rules,
         recording: bool,
+        replaces: bool,
         where: str,
         record_hint: str,
     ) -> None:
@@ -67,15 +69,17 @@ class Session:
         self.rules = rules
         """What does not count when requests and tool results are compared."""
         self._tape = tape
-        self._where = where
-        self._record_hint = record_hint
+        self.where = where
+        """The cassette, as messages name it."""
+        self.record_hint = record_hint
+        """Command that records what a miss lacks."""
         self._literal = self.redactor.without_rules()
-        self._redacted = redacting(self.redactor.json)
+        self._redacted = redacting(self.redactor)
         self._cursors: Counter[str] = Counter()
         self._interactions: list[str] = []
         self._tools: list[str] = []
         self._verdicts: list[str] = []
-        self._held: dict[str, LiveAnswer] = {}
+        self._unsettled = Unsettled(keep_errors=rules.rules.keep_errors, replaces=replaces)
         self._repeating: dict[str, InteractionLine] = {}
         self._in_order = InOrder(tape) if tape.by_position else None
         trial = tape.trial(variant)
@@ -119,14 +123,24 @@ class Session:
     @contextmanager
     def _whole(self) -> Iterator[None]:
         """Alone with the cassette; whatever breaks it ends the trial."""
-        with self._tape.lock:
-            try:
+        with self.remembering():
+            # Before the lock, which a thread of the parent may hold for ever in a fork.
+            self._tape.check_writer()
+            with self._tape.lock:
+                self._tape.settle()
                 yield
-            except ReplayMissError:
-                raise
-            except HarnessError as error:
-                self.fail(error)
-                raise
+
+    @contextmanager
+    def remembering(self) -> Iterator[None]:
+        """Have whatever goes wrong inside end the trial, whoever catches it."""
+        try:
+            with unexpected_told(self.where):
+                yield
+        except ReplayMissError:
+            raise
+        except HarnessError as error:
+            self.fail(error)
+            raise
 
     def _claim(self, request: CanonicalRequest) -> InteractionLine | None:
         # As it is first: a value that only now is known as a key may have been recorded plainly.
@@ -148,6 +162,8 @@ class Session:
         if answer is None and not self.recording:
             raise self.miss(self._explain(clean))
         self.unanswered = answer is None
+        if answer is None:
+            self._unsettled.ask(clean)
         return answer
 
     def _clean(self, request: CanonicalRequest) -> CanonicalRequest:
@@ -158,7 +174,7 @@ class Session:
         clean = self._clean(request)
         line = in_order.interaction(clean)
         if line is None:
-            raise self.miss(in_order.miss(self._where))
+            raise self.miss(in_order.miss(self.where))
         self._advance(line.id, line.latency_s, is_model_call=True, repeats=line.repeats)
         self.served += 1
         return line
@@ -180,6 +196,10 @@ class Session:
         ordinal = self._cursors[request_digest]
         line = self._tape.find(request_digest, ordinal, self.variant, self._used)
         line = line or self._repeating.get(request_digest)
+        if line is not None and line.repeats and self.recording:
+            # Where something else may be recorded, an error is not for ever.
+            line = self._tape.find(request_digest, ordinal, self.variant, frozenset())
+            line = None if line is None or line.repeats else line
         if line is None:
             return None
         if line.repeats:
@@ -191,6 +211,7 @@ class Session:
     def _advance(
         self, interaction: str, latency_s: float, *, is_model_call: bool, repeats: bool
     ) -> None:
+        # First: if an exception comes in between, the next such request gets the same.
         self._interactions.append(interaction)
         self._spend(interaction, latency_s, is_model_call=is_model_call, repeats=repeats)
 
@@ -218,7 +239,7 @@ class Session:
         """Record a live answer; it is on disk when this returns.
 
         An error that is worth a retry is held instead, until the same request gets something else;
-        a refused key or a wrong address is never recorded.
+        a refused key or a wrong address is never recorded, and leaves the trial incomplete.
 
         Args:
             request: What was asked.
@@ -227,19 +248,14 @@ class Session:
             first_byte_s: From the request to the first byte of the answer.
 
         Raises:
-            InfrastructureError: it could not be written.
+            InfrastructureError: it could not be written, or the cassette broke before.
         """
-        kept = keeping(response.status, keep_errors=self.rules.rules.keep_errors)
-        if kept == "never" and request.is_model_call:
-            return
         with self._whole():
-            clean = self._clean(request)
-            answer = LiveAnswer(clean, response, latency_s, first_byte_s)
-            if kept == "held":
-                self._held[clean.digest] = answer
-                return
-            self._held.pop(clean.digest, None)
-            self._append(answer)
+            if self.error is not None:
+                raise InfrastructureError(str(self.error))
+            answer = LiveAnswer(self._clean(request), response, latency_s, first_byte_s)
+            if self._unsettled.settles(answer, len(self._interactions) + 1):
+                self._append(answer)
 
     def _append(self, answer: LiveAnswer, *, repeats: bool = False) -> None:
         request = answer.request
@@ -256,6 +272,15 @@ class Session:
         )
         self._advance(name, latency_s, is_model_call=request.is_model_call, repeats=repeats)
         self.recorded += 1
+
+    def _append_error(self, answer: LiveAnswer) -> None:
+        """Record an error that was never got over, unless one is recorded already."""
+        digest = answer.request.digest
+        line = self._tape.find(digest, self._cursors[digest], self.variant, self._used)
+        if line is None or not line.repeats:
+            self._append(answer, repeats=True)
+        else:
+            self._advance(line.id, 0, is_model_call=answer.request.is_model_call, repeats=True)
 
     def spend(self, seconds: float) -> None:
         """Let the trial's time pass."""
@@ -335,13 +360,13 @@ class Session:
             raise self.error
         if not self.recording:
             return
-        if self.misses or not complete:
-            self._tape.incomplete = True
+        lacking = self._unsettled.lacking()
+        if self.misses or lacking or not complete:
+            self._tape.incomplete = lacking or self._tape.incomplete or "a trial is not complete"
             return
         with self._whole():
-            for answer in self._held.values():
-                self._append(answer, repeats=True)
-            self._held.clear()
+            for answer in self._unsettled.take_errors():
+                self._append_error(answer)
             if not (self._interactions or self._tools or self._verdicts):
                 return
             self._tape.add_trial(
@@ -366,7 +391,7 @@ class Session:
         """Why a tool call has no recorded result, in words."""
         with self._tape.lock:
             beside = self._tape.tools_of(key.interaction)
-        return explain_tool(key, beside, where=self._where, record_hint=self._record_hint)
+        return explain_tool(key, beside, where=self.where, record_hint=self.record_hint)
 
     def _explain(self, request: CanonicalRequest) -> Miss:
         recorded = self._tape.recorded_task_digest(self.variant)
@@ -374,6 +399,6 @@ class Session:
             request,
             find_nearest(self._tape.tree, request),
             task_changed=recorded != self._tape.origin.task_digest if recorded else None,
-            where=self._where,
-            record_hint=self._record_hint,
+            where=self.where,
+            record_hint=self.record_hint,
         )

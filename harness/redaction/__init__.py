@@ -3,3 +3,4 @@
 from harness.redaction.redactor import PLACEHOLDER as PLACEHOLDER
 from harness.redaction.redactor import Found as Found
 from harness.redaction.redactor import Redactor as Redactor
+from harness.redaction.redactor import unpacked as unpacked

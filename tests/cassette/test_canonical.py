@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 from typing import Any, cast
@@ -133,6 +134,63 @@ def test_elsewhere_method_url_and_body_count():
     assert len(others - {same}) == 7
 
 
+CALLS: dict[str, tuple[str, Any]] = {
+    "anthropic-messages": ("/v1/messages", {"model": "m", "messages": []}),
+    "google-generate": ("/v1/models/m:generateContent", {"contents": []}),
+    "ollama-chat": ("/api/chat", {"model": "m", "messages": []}),
+    "openai-chat": ("/v1/chat/completions", {"model": "m", "messages": []}),
+    "openai-responses": ("/v1/responses", {"model": "m", "input": "hi"}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_model_call_is_known_by_its_method_its_path_and_its_body(name: str):
+    path, body = CALLS[name]
+
+    def is_call(body: Any, method: str = "POST") -> bool:
+        request = canonical_request(method, f"http://a{path}", json.dumps(body).encode())
+        assert request.endpoint == (name if request.is_model_call else f"{method} http://a{path}")
+        return request.is_model_call
+
+    assert is_call(body)
+    assert not is_call(body, "PUT")
+    assert not is_call({"content": "for another person"})
+    for key in body:
+        for other in ({}, {key: 1}, {key: [1]}):
+            assert not is_call({k: v for k, v in body.items() if k != key} | other)
+
+
+def test_azures_deployment_is_part_of_the_request():
+    def request(path: str, **body: Any) -> CanonicalRequest:
+        body = {"messages": [{"role": "user", "content": "hi"}], **body}
+        url = f"https://a/openai{path}/chat/completions?api-version=1"
+        return canonical_request("POST", url, json.dumps(body).encode())
+
+    one = request("/deployments/one", model="m")
+    assert one.parameters == {"model": "m", "deployment": "one"}
+    others = [request("/deployments/two", model="m"), request("/v1", model="m")]
+    assert len({one.digest, *(other.digest for other in others)}) == 3
+    assert request("/deployments/one").is_model_call
+    assert not request("/v1").is_model_call
+
+
+def test_a_body_that_is_no_json_is_none_that_is():
+    def identity(body: bytes) -> str:
+        return canonical_request("POST", "http://a/x", body).digest
+
+    bodies = [b"x", b'"x"', b'{"text": "x"}', b"\xff", b'{"base64": "/w=="}']
+    assert len(set(map(identity, bodies))) == len(bodies)
+
+
+def test_a_packed_body_is_what_is_in_it():
+    body = json.dumps({"model": "m", "messages": []}).encode()
+    for url in ("http://a/v1/messages", "http://a/x"):
+        plain = canonical_request("POST", url, body)
+        assert canonical_request("POST", url, gzip.compress(body, mtime=7)) == plain
+    broken = gzip.compress(body)[:-3]
+    assert "base64" in canonical_request("POST", "http://a/x", broken).parameters
+
+
 @pytest.mark.parametrize("text", ["NaN", "[1e999]", '{"a": -Infinity}', '"\\ud83d"', "{", ""])
 def test_what_could_not_be_written_again_is_not_json(text: str):
     with pytest.raises(ValueError, match=r"."):
@@ -140,7 +198,7 @@ def test_what_could_not_be_written_again_is_not_json(text: str):
 
 
 def test_a_request_with_half_a_surrogate_pair_has_an_identity():
-    body = b'{"messages": [{"role": "user", "content": "\\ud83d"}], "x": NaN}'
+    body = b'{"model": "m", "messages": [{"role": "user", "content": "\\ud83d"}], "x": NaN}'
     request = canonical_request("POST", "http://a/v1/messages", body)
     assert not request.is_model_call
     whole = canonical_request("POST", "http://a/v1/messages", body.replace(b', "x": NaN', b""))
@@ -179,15 +237,15 @@ def plain_digest(value: Any) -> str:
 
 def as_plain_json_reads_it(text: str) -> Any:
     try:
-        return json.loads(plain(json.loads(text.encode())))
+        return {"body": json.loads(plain(json.loads(text.encode())))}
     except ValueError:
-        return {"text": text} if text else None
+        return {"text": text} if text else {"body": None}
 
 
 @given(TEXTS)
 def test_any_body_has_the_identity_that_plain_json_gives_it(text: str):
     request = canonical_request("GET", "http://a/x", text.encode())
-    about = plain_digest(["GET http://a/x", {"body": as_plain_json_reads_it(text)}])
+    about = plain_digest(["GET http://a/x", as_plain_json_reads_it(text)])
     nothing_said = hashlib.sha256(b"").hexdigest()[:24]
     assert request.digest == plain_digest([about, nothing_said])
 

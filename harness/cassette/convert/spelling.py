@@ -48,11 +48,13 @@ def sent_request(
     """
     if not is_model_endpoint(endpoint):
         method, _, url = endpoint.partition(" ")
-        return _other(method, url, parameters.get("body"))
+        return _other(method, url, parameters)
     dialect = _DIALECTS[endpoint]
     base = (base_url or dialect.base_url).rstrip("/")
     body = dict(parameters)
     path = _method_path(dialect, body) if dialect.endpoint.startswith(":") else dialect.path
+    if "deployment" in body:  # Azure's: it was in the path
+        path = f"/deployments/{quote(str(body.pop('deployment')), safe='')}{dialect.endpoint}"
     plain = [plain_message(message) for message in messages]
     body[dialect.messages_key] = [*plain]
     if endpoint == "anthropic-messages" and "system" in body:
@@ -104,16 +106,16 @@ def _method_path(dialect: Dialect, body: JsonObject) -> str:
     return f"{dialect.path}/{quote(name)}:{method}"
 
 
-def _other(method: str, url: str, body: Json) -> Sent:
-    if body is None:
-        return Sent(method, url, b"", None)
-    if isinstance(body, dict) and len(body) == 1:
-        match body:
-            case {"text": str(text)}:
-                return Sent(method, url, text.encode(), None)
-            case {"base64": str(data)}:
-                return Sent(method, url, base64.b64decode(data), None)
-    return Sent(method, url, _dumped(body), _JSON)
+def _other(method: str, url: str, parameters: JsonObject) -> Sent:
+    match parameters:
+        case {"text": str(text)}:
+            return Sent(method, url, text.encode(), None)
+        case {"base64": str(data)}:
+            return Sent(method, url, base64.b64decode(data), None)
+        case {"body": body} if body is not None:
+            return Sent(method, url, _dumped(body), _JSON)
+        case _:
+            return Sent(method, url, b"", None)
 
 
 def _dumped(body: Json) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from harness.cassette.canonical import canonical_request, writable
+from harness.cassette.canonical import model_request, writable
 from harness.cassette.convert.exchange import Exchange, Observation
 from harness.cassette.format import StoredResponse
 from harness.providers.openai_chat import OpenAIChat
@@ -89,14 +89,13 @@ def _is_call(call: Json) -> bool:
 
 def _exchange(transcript: Transcript, place: int, redactor: Redactor) -> Exchange:
     answer = transcript.answers[place]
-    asked: list[Json] = [*transcript.messages[:place]]
+    asked = writable([*transcript.messages[:place]])
     request: JsonObject = {"messages": asked}
     if answer.model is not None:
         request["model"] = answer.model
     if transcript.tools:
-        request["tools"] = transcript.tools
-    body = json.dumps(writable(request), ensure_ascii=False).encode()
-    identity = canonical_request("POST", OpenAIChat.endpoint, body).redacted(redactor.json)
+        request["tools"] = writable(transcript.tools)
+    identity = model_request(OpenAIChat(), request).redacted(redactor.json)
     response = redactor.json(writable(_completion(transcript.messages[place], answer, place)))
     return Exchange(
         identity,

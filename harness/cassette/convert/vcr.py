@@ -12,6 +12,7 @@ from harness.cassette.body import is_packed, store_response, vcr_response
 from harness.cassette.canonical import canonical_request
 from harness.cassette.convert.exchange import Exchange
 from harness.cassette.convert.spelling import Sent
+from harness.cassette.each_once import redacting
 from harness.cassette.format import StoredResponse
 from harness.redaction import Redactor
 
@@ -31,7 +32,7 @@ def exchange_from_vcr(interaction: Mapping[str, Any], redactor: Redactor) -> Exc
         raise ValueError("the request has no 'method' and 'uri'")
     identity = canonical_request(method, url, _request_body(request))
     response = _mapping(interaction, "response")
-    return Exchange(identity.redacted(redactor.json), _stored(response, redactor))
+    return Exchange(redacting(redactor)(identity), _stored(response, redactor))
 
 
 def _stored(response: Mapping[str, Any], redactor: Redactor) -> StoredResponse:

@@ -14,7 +14,9 @@ import pytest
 import yaml
 
 import harness.cassette
+from harness.cassette.canonical import canonical_request
 from harness.cassette.convert.exporting import to_messages, to_vcr, write_export
+from harness.cassette.convert.spelling import sent_request
 from harness.cassette.view import read
 from harness.errors import BadInputError, InfrastructureError
 from tests.cassette.cells import ask, open_store
@@ -192,3 +194,14 @@ def test_an_export_overwrites_nothing_and_leaves_no_half_file(tmp_path: Path):
     with pytest.raises(InfrastructureError, match="cannot be written"):
         write_export("three", path / "b.yaml")
     assert [file.name for file in path.parent.iterdir()] == ["a.yaml"]
+
+
+def test_a_call_of_a_deployment_goes_out_to_it():
+    url = "https://a/openai/deployments/one/chat/completions"
+    body = b'{"model": "m", "messages": [{"role": "user", "content": "hi"}]}'
+    asked = canonical_request("POST", url, body)
+    sent = sent_request(
+        asked.endpoint, asked.parameters, [*asked.messages], base_url="https://a/openai"
+    )
+    assert sent.url == url
+    assert json.loads(sent.body) == json.loads(body)
