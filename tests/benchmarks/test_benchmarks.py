@@ -14,15 +14,15 @@ from benchmarks.replay import Plan, Results, Workers
 from benchmarks.timing import Effort, Row
 from benchmarks.workers import WorkerFailed, fresh
 
-TINY = Effort(first_pass=20, rounds=1, round_calls=10, limit_calls=5)
+TINY = Effort(first_pass=6, rounds=1, round_calls=3, limit_calls=2)
 PLAN = Plan(
-    sizes=(10, 20),
-    peer_sizes=(10,),
-    sample=20,
+    sizes=(3, 6),
+    peer_sizes=(3,),
+    sample=6,
     effort=TINY,
     peer_effort=replace(TINY, rounds=0),
     many=2,
-    recorded=(0, 10),
+    recorded=(0, 6),
     conversations=1,
     at_once=1,  # in one process, vcrpy's cassettes get in each other's way
 )
@@ -43,7 +43,7 @@ def test_everything_is_measured_and_answered_right():
     results = replay.run(PLAN, workers(others=True))
     measured = {(row.name, row.vendor, row.calls, row.wrong) for row in results.rows}
     ours_ = {(f, v, n, 0) for f in replay.FRONTS for v in corpus.VENDORS for n in PLAN.sizes}
-    theirs = {(f"vcrpy {f}", v, 10, 0) for f in ("YAML", "JSON") for v in corpus.VENDORS}
+    theirs = {(f"vcrpy {f}", v, 3, 0) for f in ("YAML", "JSON") for v in corpus.VENDORS}
     assert measured == ours_ | theirs
     assert [found["calls"] for found in results.recording] == [10, 10, 10, 10]
     assert results.many["wrong"] == 0
