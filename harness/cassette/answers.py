@@ -23,6 +23,16 @@ class Answers(Protocol):
         ...
 
     @property
+    def where(self) -> str:
+        """The cassette, as messages name it."""
+        ...
+
+    @property
+    def record_hint(self) -> str:
+        """Command that records what a miss lacks."""
+        ...
+
+    @property
     def redactor(self) -> Redactor:
         """What removes secrets."""
         ...
@@ -80,6 +90,10 @@ class Answers(Protocol):
         """Let the trial's time pass."""
         ...
 
+    def remembering(self) -> AbstractContextManager[None]:
+        """Whatever goes wrong inside ends the trial."""
+        ...
+
 
 class Before:
     """Stands before a session and passes everything on; a subclass does some of it otherwise."""
@@ -92,6 +106,14 @@ class Before:
     def recording(self) -> bool:
         """See `Answers`, here and below."""
         return self._answers.recording
+
+    @property
+    def where(self) -> str:  # noqa: D102
+        return self._answers.where
+
+    @property
+    def record_hint(self) -> str:  # noqa: D102
+        return self._answers.record_hint
 
     @property
     def redactor(self) -> Redactor:  # noqa: D102
@@ -139,3 +161,6 @@ class Before:
 
     def spend(self, seconds: float) -> None:  # noqa: D102
         self._answers.spend(seconds)
+
+    def remembering(self) -> AbstractContextManager[None]:  # noqa: D102
+        return self._answers.remembering()

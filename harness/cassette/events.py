@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from pydantic_core import to_json
 
-from harness.cassette.canonical import parse_json
+from harness.cassette.canonical import parse_body
 from harness.providers.catalog import all_dialects
 from harness.schema.record import Json, JsonObject
 
@@ -77,14 +77,14 @@ class EventReader:
     def close(self, *, cut: bool) -> list[Json] | None:
         """The events; None where the body holds something that events would lose.
 
-        What comes after the last whole event of a stream that was cut reached no reader.
+        Where a stream was cut, a line that is not whole reached no reader; but some read by lines.
         """
         if self._rest and not (cut or self.ended):
             rest, self._rest = bytes(self._rest), bytearray()
             self._line(rest.removesuffix(b"\r"))
         if self.ended or self._data == [_DONE]:
             self._dispatch()
-        if not cut and (self._event or self._data):
+        if self._event or self._data:
             return None
         return None if self._odd else self.events
 
@@ -167,7 +167,7 @@ def _with_data(event: JsonObject, data: list[str]) -> JsonObject:
     text = "\n".join(data)
     if text[:1] in ("{", "["):
         try:
-            value = parse_json(text)
+            value = parse_body(text)
         except ValueError:
             value = None
         if value is not None:

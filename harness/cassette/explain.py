@@ -15,6 +15,7 @@ from harness.schema.record import Json, JsonObject
 
 SYSTEM_PROMPT = "the system prompt"
 REPETITION = "repetition"
+UNFINISHED = "an unfinished recording is beside it"
 _MAX_ARGUMENTS_CHARS = 300
 _SYSTEM_ROLES = ("system", "developer")
 _SYSTEM_PARAMETERS = ("system", "instructions", "systemInstruction", "system_instruction")
@@ -213,6 +214,14 @@ def _tool_difference(key: ToolKey, beside: Iterable[ToolLine]) -> str:
     return "It was made more often than it was recorded."
 
 
+def explain_end(where: str, record_hint: str) -> Miss:
+    """Put into words that an answer was recorded only so far as it was read."""
+    text = f"{where}: the recording of this answer ends where the agent closed the stream."
+    if record_hint:
+        text += f"\nTo record it anew: {record_hint.replace('new_episodes', 'all')}"
+    return Miss("the end of a closed stream", harmless(text))
+
+
 def explain(
     request: CanonicalRequest,
     nearest: Nearest | None,
@@ -226,7 +235,7 @@ def explain(
     size = f" ({count} message{'s' * (count != 1)})" if request.is_model_call else ""
     head = f"{where} has no recording of this request to {request.endpoint}{size}."
     parts = [head]
-    found = _Found("nothing recorded", "")
+    found = _Found("nothing recorded", UNFINISHED if UNFINISHED in where else "")
     if nearest is None:
         parts.append("It holds no recorded request at all.")
     else:

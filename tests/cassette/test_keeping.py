@@ -140,21 +140,70 @@ def test_errors_are_kept_in_their_order_where_the_suite_asks_for_it(path: Path):
         assert found[0].response.headers == WAITS
 
 
-def test_an_error_that_is_recorded_is_served_until_it_is_recorded_anew(path: Path):
+def test_an_error_that_is_recorded_is_asked_for_again_wherever_something_may_be_recorded(
+    path: Path,
+):
+    with open_store(path, "new_episodes") as store:
+        for variant in "ab":
+            session = store.session(variant)
+            live(session, error(500))
+            session.finish()
+    before = path.read_bytes()
     with open_store(path, "new_episodes") as store:
         session = store.session("a")
         live(session, error(500))
         session.finish()
+    assert path.read_bytes() == before
     with open_store(path, "new_episodes") as store:
-        session = store.session("b")
-        found = session.claim(request("go"))
-        assert found is not None
-        assert found.repeats
+        session = store.session("a")
+        live(session, answer("well"))
+    with open_store(path, "new_episodes") as store:
+        session = store.session("a")
+        assert served(session) == 200
+        assert session.claim(request("go")) is None
+        session.append(request("go"), answer("and again"), latency_s=1)
         session.finish()
+    assert statuses(path) == [500, 200, 200]
+    assert path.read_bytes().startswith(before)
+    with open_store(path) as store:
+        assert served(store.session("a")) == 200
+        assert served(store.session("b")) == 500
+        assert served(store.session("new")) == 200
+
+
+def served(session: Session) -> int:
+    found = session.claim(request("go"))
+    assert found is not None
+    return found.response.status
+
+
+@pytest.mark.parametrize("status", [503, 401, None])
+def test_what_got_no_answer_does_not_replace_one(
+    path: Path, status: int | None, caplog: pytest.LogCaptureFixture
+):
     with open_store(path, "all") as store:
-        for variant in "ab":
-            session = store.session(variant)
-            if session.claim(request("go")) is None:
-                session.append(request("go"), answer("well"), latency_s=1)
+        session = store.session("a")
+        live(session, answer("old"))
+        session.finish()
+    before = path.read_bytes()
+    for asked, text in ((["new"], "go"), ([], "further")):
+        caplog.clear()
+        with open_store(path, "all") as store:
+            session = store.session("a")
+            for ask in asked:
+                live(session, answer(ask), ask=ask)
+            assert session.claim(request(text)) is None
+            if status is not None:
+                session.append(request(text), error(status), latency_s=1)
             session.finish()
-    assert statuses(path) == [200]
+        assert path.read_bytes() == before
+        assert path.with_name("0.jsonl.partial").exists()
+        assert f"{path}: " in caplog.text
+        assert "no answer" in caplog.text if status is None else f"HTTP {status}" in caplog.text
+    with open_store(path, "all") as store:
+        session = store.session("a")
+        assert session.claim(request("new")) is not None
+        live(session, error(500), answer("well"))
+        session.finish()
+    assert statuses(path) == [200, 200]
+    assert not path.with_name("0.jsonl.partial").exists()

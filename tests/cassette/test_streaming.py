@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -14,9 +15,11 @@ import httpx
 import httpx2
 import openai
 import pytest
+import requests
 
 from harness.cassette import use
-from harness.schema.recording import RecordingRules
+from harness.errors import ReplayMissError
+from harness.schema.recording import Pace, RecordingRules
 from tests.cassette.loopback import cheap, upstream, user
 
 NOWHERE = 1
@@ -236,13 +239,79 @@ def test_a_stream_that_the_agent_leaves_is_kept_as_far_as_it_came(tmp_path: Path
     assert len(line["response"]["body"]) == 2
     with use(path):
         assert first_two(NOWHERE) == live == ["a", "b"]
+
+
+ENDS_HERE = 'ends where the agent closed the stream.*record_mode="all"'
+
+
+def leave_after_two(path: Path) -> None:
+    gate = Gate()
+    gate.let_one_pass()
+    with upstream() as server, use(path, "once"):
+        server.answers = ["a b c d"]
+        server.before_event = gate.wait
+        first_two(server.port)
+        for _ in range(9):
+            gate.let_one_pass()
+
+
+@pytest.mark.parametrize("pace", ["fast", "recorded"])
+def test_an_agent_that_reads_on_where_a_recorded_one_stopped_is_told_so(tmp_path: Path, pace: Pace):
+    path = tmp_path / "0.jsonl"
+    leave_after_two(path)
+    sessions = []
+
+    def read_on() -> None:
+        url = f"http://x:{NOWHERE}/v1"
+        with use(path, pace=pace) as session:
+            sessions.append(session)
+            with openai.OpenAI(api_key="k", base_url=url, **cheap()) as client:
+                message: Any = user("one")
+                for chunk in client.chat.completions.create(
+                    model="t", messages=[message], stream=True
+                ):
+                    pieces.append(chunk.choices[0].delta.content)
+
+    pieces: list[str | None] = []
+    with pytest.raises(ReplayMissError, match=re.compile(ENDS_HERE, re.DOTALL)) as caught:
+        read_on()
+    assert pieces == ["a", "b"]
+    assert isinstance(caught.value.__cause__, openai.APIConnectionError)
+    assert [miss.cause for miss in sessions[0].misses] == ["the end of a closed stream"]
+
+
+def test_clients_that_get_answers_whole_are_refused_a_part_of_one(tmp_path: Path):
+    path = tmp_path / "0.jsonl"
+    leave_after_two(path)
+    body = {"model": "t", "stream": True, "messages": [user("one")]}
     with (
+        pytest.raises(ReplayMissError, match=re.compile(ENDS_HERE, re.DOTALL)),
         use(path),
-        openai.OpenAI(api_key="k", base_url=f"http://x:{NOWHERE}/v1", **cheap()) as client,
     ):
-        message: Any = user("one")
-        all_of_it = client.chat.completions.create(model="t", messages=[message], stream=True)
-        assert len(list(all_of_it)) == 2
+        requests.post(f"http://x:{NOWHERE}/v1/chat/completions", json=body)
+
+
+def test_a_body_that_was_never_read_is_missed_where_it_is_read(tmp_path: Path):
+    path = tmp_path / "0.jsonl"
+
+    def status(port: int, *, read: bool = False) -> int:
+        url = f"http://127.0.0.1:{port}/v1/chat/completions"
+        body = {**CHAT, "stream": False}
+        with (
+            httpx2.Client(verify=False) as client,
+            client.stream("POST", url, json=body) as answer,
+        ):
+            if read:
+                answer.read()
+            return answer.status_code
+
+    with upstream() as server, use(path, "once"):
+        assert status(server.port) == 200
+    with use(path) as session:
+        assert status(NOWHERE) == 200
+    assert session.served == 1
+    with pytest.raises(ReplayMissError, match="ends where"), use(path):
+        status(NOWHERE, read=True)
 
 
 def test_a_stream_that_is_neither_read_nor_closed_is_kept_when_the_cassette_closes(tmp_path: Path):
