@@ -133,6 +133,22 @@ def test_tools_are_compared_by_name(tmp_path: Path, now: dict[str, Any], said: s
     assert found.text.count("description") == shown.count("description")
 
 
+def test_tools_that_google_declares_together_are_compared_by_name(tmp_path: Path):
+    def call(**described: str) -> CanonicalRequest:
+        declared = [{"name": name, "description": text} for name, text in described.items()]
+        given: dict[str, Any] = {"model": "m", "tools": [{"functionDeclarations": declared}]}
+        said: list[Any] = [{"role": "user", "parts": [{"text": "hi"}]}]
+        return CanonicalRequest.of("google-generate", given, said, is_model_call=True)
+
+    path = tmp_path / "0.jsonl"
+    with open_store(path, "new_episodes") as store:
+        recorded = call(shell="runs a command", read="reads a file")
+        store.session("a").append(recorded, answer("x"), latency_s=0)
+    found = miss(path, call(shell="starts a command", read="reads a file", write="writes"))
+    assert "in the tools:\nTools: added write; changed shell.\n" in found.text
+    assert "reads a file" not in found.text
+
+
 def test_settings_that_differ_are_shown_together(path: Path):
     found = miss(path, request("Something else", temperature=0.5, top_p=1))
     assert found.cause == "parameters temperature, top_p"
