@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from harness.cassette.canonical import parse_json
+from harness.cassette.canonical import parse_body
 from harness.cassette.events import EventReader, event_pieces, is_json_lines, is_server_sent
 from harness.cassette.format import StoredResponse
 from harness.redaction import Redactor
@@ -57,8 +57,13 @@ def store_response(
         kept["content-encoding"] = lower["content-encoding"]
         plain = body
     clean = redactor.json(dict(kept))
-    kind, content = _structured(plain, lower.get("content-type", ""), reader, cut=cut)
-    if kind == "base64":
+    reader = reader or reader_of(plain, lower.get("content-type", ""))
+    kind, content = _structured(plain, reader, cut=cut)
+    pieces = None if reader is None or kind == "events" else without_secrets(reader, redactor)
+    if pieces is not None:
+        # What else the stream held is the lesser loss.
+        kind, content = "events", pieces
+    elif kind == "base64":
         content = base64.b64encode(redactor.data(plain)).decode()
     else:
         content = redactor.events(content) if kind == "events" else redactor.json(content)
@@ -102,22 +107,38 @@ def _unpacked(body: bytes, encoding: str) -> bytes | None:
         return None
 
 
-def _structured(
-    body: bytes, content_type: str, reader: EventReader | None, *, cut: bool
-) -> tuple[str, Json]:
+def reader_of(body: bytes, content_type: str) -> EventReader | None:
+    """What has read a whole body; None where it is no stream."""
+    if not (is_server_sent(content_type) or is_json_lines(content_type)):
+        return None
+    reader = EventReader(content_type)
+    reader.feed(body)
+    return reader
+
+
+def without_secrets(reader: EventReader, redactor: Redactor) -> list[Json] | None:
+    """The whole events that were read, without secrets; None where there are none in them.
+
+    What broke off may hold the end of one: it is looked at, too.
+    """
+    events = reader.all_read()
+    clean = redactor.events(events)
+    if clean is events or not isinstance(clean, list):
+        return None
+    return clean[: len(reader.events)]
+
+
+def _structured(body: bytes, reader: EventReader | None, *, cut: bool) -> tuple[str, Json]:
+    events = None if reader is None else reader.close(cut=cut)
     try:
         text = body.decode()
     except UnicodeDecodeError:
         return "base64", None
-    if is_server_sent(content_type) or is_json_lines(content_type):
-        if reader is None:
-            reader = EventReader(content_type)
-            reader.feed(body)
-        events = reader.close(cut=cut)
+    if reader is not None:
         return ("text", text) if events is None else ("events", events)
     if text[:1] in "{[" and text:
         try:
-            return "json", parse_json(text)
+            return "json", parse_body(text)
         except ValueError:
             pass
     return "text", text

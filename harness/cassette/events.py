@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
-from harness.cassette.canonical import parse_body
+from harness.cassette.canonical import parse_body, shallow
 from harness.providers.catalog import all_dialects
 from harness.schema.record import Json, JsonObject
 
@@ -87,6 +87,14 @@ class EventReader:
         if self._event or self._data:
             return None
         return None if self._odd else self.events
+
+    def all_read(self) -> list[Json]:
+        """The events, the last one as far as it came, and JSON that breaks off as far as it goes.
+
+        This is to be searched: it is not what came.
+        """
+        events = [*self.events, _with_data(self._event, self._data)]
+        return [_as_far_as_it_goes(event) for event in events]
 
     def _line(self, raw: bytes) -> None:
         try:
@@ -175,6 +183,18 @@ def _with_data(event: JsonObject, data: list[str]) -> JsonObject:
     return {**event, "text": text}
 
 
+def _as_far_as_it_goes(event: Json) -> Json:
+    text = event.get("text") if isinstance(event, dict) else None
+    if not isinstance(event, dict) or not isinstance(text, str):
+        return event
+    try:
+        value = shallow(from_json(text, allow_partial="trailing-strings", allow_inf_nan=False))
+    except ValueError:
+        return event
+    left = {key: item for key, item in event.items() if key != "text"}
+    return {**left, "data": value} if isinstance(value, dict | list) else event
+
+
 def _event_bytes(event: JsonObject) -> bytes:
     lines = [f"{name}: {event[name]}" for name in _FIELDS if name in event]
     if "data" in event:
@@ -185,4 +205,6 @@ def _event_bytes(event: JsonObject) -> bytes:
 
 
 def _line_bytes(event: JsonObject) -> bytes:
-    return to_json(event.get("data")) + b"\n"
+    if "data" not in event:  # such a line is kept only where the others held a secret
+        return f"{event.get('text', '')}\n".encode()
+    return to_json(event["data"]) + b"\n"

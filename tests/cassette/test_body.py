@@ -184,3 +184,53 @@ def test_the_model_is_known_wherever_the_answer_says_it():
     stored = store_response(200, {"content-type": "application/json"}, body, PLAIN)
     assert answering_model(stored) == "g"
     assert answering_model(store_response(400, {}, b"no", PLAIN)) is None
+
+
+KEY = "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5qRs8t"
+SAID = [
+    json.dumps({"choices": [{"index": 0, "delta": {"content": p}}]}) for p in (KEY[:14], KEY[14:])
+]
+
+
+@pytest.mark.parametrize("said", [SAID, [KEY[:14], KEY[14:]]])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'data: %s\n\ndata: %s\n\ndata: {"id": "x", "obj',
+        b"data: %s\n\ndata: %s\n\nda",
+        b"data: %s\n\ndata: %s\n\ndata: last",
+        b"unknown: 1\ndata: %s\n\ndata: %s\n\ndata: [DONE]\n\n",
+        b"data: %s\n\ndata: %s\n\ndata: \xc3",
+    ],
+)
+def test_no_stream_is_too_odd_for_a_key_in_pieces_to_be_found(odd: bytes, said: list[str]):
+    body = odd % tuple(map(str.encode, said))
+    stored = store_response(200, {"content-type": EVENTS}, body, Redactor({}))
+    assert KEY[14:].encode() not in response_bytes(stored)
+    assert b"[redacted]" in response_bytes(stored)
+    harmless = odd % (b"one", b"two")
+    stored = store_response(200, {"content-type": EVENTS}, harmless, Redactor({}))
+    assert response_bytes(stored) == harmless
+
+
+def test_a_key_whose_end_is_in_the_event_that_broke_off_is_found():
+    body = f"data: {SAID[0]}\n\ndata: {SAID[1][:-8]}".encode()
+    assert KEY[14:-4] in body.decode()
+    stored = store_response(200, {"content-type": EVENTS}, body, Redactor({}))
+    assert KEY[14:20] not in response_bytes(stored).decode()
+
+
+def test_a_key_in_pieces_is_found_in_lines_of_which_one_is_no_json():
+    body = "\n".join([*SAID, "no JSON", ""]).encode()
+    stored = store_response(200, {"content-type": JSON_LINES}, body, Redactor({}))
+    assert KEY[14:].encode() not in response_bytes(stored)
+    assert response_bytes(stored).endswith(b"\nno JSON\n")
+
+
+def test_a_key_in_a_packed_file_is_removed_and_the_file_stays_packed():
+    kind = {"content-type": "application/octet-stream"}
+    for body, left in ((KEY, "[redacted]"), ("no key", "no key")):
+        packed = gzip.compress(body.encode(), mtime=7)
+        stored = store_response(200, kind, packed, Redactor({}))
+        assert gzip.decompress(response_bytes(stored)) == left.encode()
+    assert response_bytes(stored) == packed
