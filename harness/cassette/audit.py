@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, get_args
 
+from harness.cassette.body import reader_of, response_bytes, without_secrets
 from harness.cassette.cells import Cells, Expected, cell_of, place_of
 from harness.cassette.format import (
     HeaderLine,
@@ -23,7 +25,7 @@ from harness.cassette.lines import FileLine, problems, read_lines
 from harness.cassette.played import played
 from harness.cassette.same import same_answer
 from harness.redaction import Redactor
-from harness.schema.record import Record
+from harness.schema.record import Json, Record
 
 FindingKind = Literal[
     "damaged", "orphaned", "unplayed", "stale", "duplicate", "leaking", "unfinished"
@@ -79,6 +81,8 @@ class _Audit:
         header = self._lines[0].line if self._lines else None
         # A line that cannot be read may be the very trial that uses another.
         if isinstance(header, HeaderLine) and all(each.line for each in self._lines):
+            if len(self._lines) == 1:
+                yield self._finding("unfinished", "it holds nothing; record, or remove it")
             yield from self._by_suite(header)
 
     def _finding(self, kind: FindingKind, text: str, lines: Sequence[int] = ()) -> Finding:
@@ -198,17 +202,31 @@ def _secrets_of(each: FileLine, redactor: Redactor) -> Iterator[str]:
     found = [one.rule for one in redactor.find(text)]
     yield from found
     line: Line | None = each.line
+    if isinstance(line, ParametersLine):
+        yield from _secrets_in_bytes(line.body.get("base64"), redactor)
     if isinstance(line, InteractionLine):
-        yield from _secrets_of_answer(line.response, redactor, is_found=bool(found))
-
-
-def _secrets_of_answer(
-    response: StoredResponse, redactor: Redactor, *, is_found: bool
-) -> Iterator[str]:
-    if response.type == "base64":
-        data = base64.b64decode(str(response.body))
-        yield from (one.rule for one in redactor.find(data.decode("latin-1")))
-    elif response.type == "events" and not is_found:
-        clean = redactor.events(response.body)
-        if clean is not response.body:
+        response = line.response
+        if response.type == "base64":
+            yield from _secrets_in_bytes(response.body, redactor)
+        if not found and _holds_pieces(response, redactor):
             yield "in the pieces of a stream"
+
+
+def _secrets_in_bytes(encoded: Json, redactor: Redactor) -> Iterator[str]:
+    if isinstance(encoded, str):
+        with suppress(ValueError):
+            yield from (one.rule for one in redactor.find_in(base64.b64decode(encoded)))
+
+
+def _holds_pieces(response: StoredResponse, redactor: Redactor) -> bool:
+    if response.type == "events":
+        return redactor.events(response.body) is not response.body
+    reader = None
+    if response.type != "json":
+        with suppress(ValueError):
+            content_type = response.headers.get("content-type", "")
+            reader = reader_of(response_bytes(response), content_type)
+    if reader is None:
+        return False
+    reader.close(cut=False)
+    return without_secrets(reader, redactor) is not None

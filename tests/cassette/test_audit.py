@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cassette.audit import audit
+from harness.cassette.canonical import digest
 from harness.cassette.cells import Expected
 from harness.cassette.format import StoredResponse, seal
 from harness.cassette.lines import compact
@@ -204,6 +207,13 @@ def test_secrets_are_found_wherever_they_were_written(place: Path, tmp_path: Pat
         4: StoredResponse(status=200, type="events", body=pieces),
         5: StoredResponse(status=200, type="text", body=f"value {SECRET}"),
         6: StoredResponse(status=200, type="text", body="nothing"),
+        7: StoredResponse(
+            status=200,
+            headers={"content-type": "text/event-stream"},
+            type="text",
+            body=f"x: y\ndata: {KEY[:20]}\n\ndata: {KEY[20:]}\n\n",
+        ),
+        8: StoredResponse(status=200, type="base64", body="no base64"),
     }
     record(place, a=["go", "x"])
     raw = place.read_bytes().splitlines(keepends=True)
@@ -216,11 +226,29 @@ def test_secrets_are_found_wherever_they_were_written(place: Path, tmp_path: Pat
     leaking = [
         one for one in audit(place, Redactor({"SOME_API_KEY": SECRET})) if one.kind == "leaking"
     ]
-    assert [one.lines for one in leaking] == [(4,), (5,), (6,), (7,)]
+    assert [one.lines for one in leaking] == [(4,), (5,), (6,), (7,), (9,)]
     assert "SOME_API_KEY" in leaking[3].text
     told = "".join(one.model_dump_json() for one in leaking)
     assert KEY not in told
     assert SECRET not in told
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_secret_in_the_bytes_of_a_request_is_found(place: Path, pack: Callable[[bytes], bytes]):
+    record(place, a=["go", "x"])
+    raw = place.read_bytes().splitlines(keepends=True)
+    encoded = base64.b64encode(pack(b"\x00\xff " + KEY.encode())).decode()
+    about = {"endpoint": "POST http://a/x", "body": {"base64": encoded}}
+    line = {"kind": "parameters", "id": digest([*about.values()])[:24], **about}
+    place.write_bytes(b"".join([*raw, seal(compact(line))]))
+    assert [one for one in found(place) if one[0] == "leaking"] == [("leaking", (len(raw) + 1,))]
+
+
+def test_a_cassette_that_holds_nothing_is_no_healthy_one(place: Path):
+    record(place, a=["go", "x"])
+    place.write_bytes(place.read_bytes().splitlines(keepends=True)[0])
+    assert found(place) == [("unfinished", ())]
+    assert texts(place) == "it holds nothing; record, or remove it"
 
 
 def test_the_shipped_recordings_are_healthy():
