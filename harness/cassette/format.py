@@ -6,15 +6,9 @@ import hashlib
 import json
 import re
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    TypeAdapter,
-    ValidationError,
-    model_serializer,
-)
+from pydantic import Field, TypeAdapter, ValidationError
 
 from harness.schema.record import Json, JsonObject, Record
 from harness.schema.results import Verdict
@@ -32,13 +26,21 @@ class _Written(Record):
     left_out: ClassVar[frozenset[str]] = frozenset()
     """Fields that are written only where they differ from their default."""
 
-    @model_serializer(mode="wrap")
-    def _without_nothing(self, write: SerializerFunctionWrapHandler) -> JsonObject:
-        fields: JsonObject = write(self)
-        for name in self.left_out:
-            if getattr(self, name) == type(self).model_fields[name].default:
-                del fields[name]
+    def model_dump(self, **options: Any) -> JsonObject:
+        """As for every record, but without those fields, here and in what it holds."""
+        # No serializer of pydantic's: it makes an error of its own of any exception that comes
+        # in it, even of a KeyboardInterrupt.
+        fields: JsonObject = super().model_dump(**options)
+        self._leave_out(fields)
         return fields
+
+    def _leave_out(self, fields: JsonObject) -> None:
+        for name, value in self:
+            inner = fields.get(name)
+            if name in self.left_out and value == type(self).model_fields[name].default:
+                del fields[name]
+            elif isinstance(value, _Written) and isinstance(inner, dict):
+                value._leave_out(inner)
 
 
 class StoredResponse(_Written):
@@ -141,7 +143,7 @@ class StoredResult(_Written):
     """A signal, a suspension or a block; not written when there is none."""
 
 
-class ToolLine(Record):
+class ToolLine(_Written):
     """A tool call and its result."""
 
     kind: Literal["tool"] = "tool"
@@ -235,7 +237,7 @@ def other_format(raw: bytes) -> object:
     """The format number of a header that this version does not read; None if there is none."""
     try:
         value = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if isinstance(value, dict) and value.get("kind") == "header" and value.get("format") != FORMAT:
         return value.get("format", "unknown")

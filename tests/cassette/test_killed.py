@@ -64,7 +64,7 @@ def test_a_second_process_is_told_that_the_first_is_recording(tmp_path: Path):
         while not notes.exists() or not notes.read_text():
             time.sleep(0.01)
         with (
-            pytest.raises(CassetteError, match="another process is recording"),
+            pytest.raises(CassetteError, match="maybe this process"),
             use(cassette, record_mode="new_episodes"),
         ):
             pass

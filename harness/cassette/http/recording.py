@@ -63,14 +63,16 @@ class Recording:
 
     def _append(self, *, cut: bool) -> None:
         self._close()
-        response = store_response(
-            self._status,
-            self._headers,
-            bytes(self._body),
-            self._live.use.session.redactor,
-            reader=self._reader,
-            cut=cut,
-        )
+        session = self._live.use.session
+        with session.remembering():
+            response = store_response(
+                self._status,
+                self._headers,
+                bytes(self._body),
+                session.redactor,
+                reader=self._reader,
+                cut=cut,
+            )
         self._live.record(response, self._first_byte_s)
 
     def _close(self) -> None:
