@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.cli.tiny import LINES, command_line, make_suite, model_server
 
@@ -147,6 +150,57 @@ def test_show_shows_what_it_can_of_a_damaged_cassette(recorded, harness):
     assert [one["line"] for one in problems] == [8, len(lines)]
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "  line 1: "),
+        (b'{"kind":"header","format":2}\n', "  line 1: format 2 is not known here; "),
+        (
+            b"\x1b]0;title\x07\xff\nmore\n",
+            "  line 1: not a cassette, or its first line is damaged; ",
+        ),
+    ],
+)
+def test_show_shows_what_is_no_cassette_as_it_is(recorded, harness, content, said):
+    LINES_0.write_bytes(content)
+    done = harness("cassette", "show", str(LINES_0))
+    first, rest = done.out.split("\n", 1)
+    assert (done.code, done.err) == (0, "")
+    assert first.startswith(said)
+    shown = content.decode(errors="replace").replace("\x1b", "␛").replace("\x07", "␇")
+    assert rest == (shown or "\n")
+    done = harness("cassette", "show", str(LINES_0), "--json")
+    assert (done.code, done.out) == (2, "")
+    assert str(LINES_0) in done.err
+
+
+COMMANDS = {
+    "show": 0, "ls": 1, "audit": 1, "fix": 2, "prune": 2, "export": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("depth", [300, 100_000])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_line_that_is_nested_deeply_is_a_damaged_one(recorded, harness, command, depth):
+    with LINES_0.open("ab") as file:
+        file.write(b"[" * depth + b"]" * depth + b"\n")
+    more = {
+        "export": ("--format", "vcr", "-o", "out.yaml"),
+        "prune": ("--dry-run",),
+    }
+    done = harness("cassette", command, str(LINES_0), *more.get(command, ()))
+    assert done.code == COMMANDS[command]
+    number = len(LINES_0.read_bytes().splitlines())
+    assert re.search(f"(line |:){number}\\b", done.out + done.err)
+    assert "defect" not in done.err
+
+
+def test_the_healthy_ones_beside_a_deeply_nested_one_are_told_of(recorded, harness):
+    LINES_0.write_bytes(b"[" * 100_000)
+    assert "\n3 cassettes, " in harness("cassette", "ls").out
+    assert "\n4 cassettes, 1 finding: 1 damaged\n" in harness("cassette", "audit").out
+
+
 def test_diff_tells_in_words_what_differs(recorded, harness):
     other = Path("other/tiny")
     shutil.copytree("cassettes/tiny", other)
@@ -284,12 +338,29 @@ def test_git_shows_conversations_in_a_diff(recorded, harness):
     git("add", ".gitattributes", "cassettes")
     git("commit", "-qm", "recorded")
     edit(LINES_0, "COMPLETED: checked", "COMPLETED: really")
-    changed = [line for line in git("diff").splitlines() if line[:1] in "+-"][2:]
-    assert changed == [
+    edited = [
         "+  line 8: the line is damaged: it is not what was sealed",
         "-    COMPLETED: checked",
         "+    COMPLETED: really",
     ]
+    assert changed() == edited
+    # What is no cassette is in nobody's way.
+    for name, content in (("empty", b""), ("newer", b'{"kind":"header","format":2}\n')):
+        Path(f"cassettes/{name}.jsonl").write_bytes(content)
+    git("add", "-N", "cassettes")
+    assert set(edited) < set(changed())
+    git("add", "cassettes")
+    git("commit", "-qm", "strange")
+    assert "+    COMPLETED: really" in git("log", "-p")
+    Path("cassettes/newer.jsonl").write_bytes(b'{"kind":"header","format":2,"new":1}\n')
+    assert changed() == [
+        '-{"kind":"header","format":2}', '+{"kind":"header","format":2,"new":1}',
+    ]  # fmt: skip
+
+
+def changed() -> list[str]:
+    lines = git("diff").splitlines()
+    return [line for line in lines if line[:1] in "+-" and line[:4] not in ("--- ", "+++ ")]
 
 
 def git(*arguments: str) -> str:

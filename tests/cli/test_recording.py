@@ -325,6 +325,9 @@ def test_a_trial_whose_server_went_away_is_gone_on_with(tmp_path, monkeypatch, h
         (left,) = [path for path in Path("cassettes").rglob("*") if path.is_file()]
         assert left.name == "0.jsonl.partial"
         assert '"kind":"verdict"' not in left.read_text(encoding="utf-8")
+        replayed = harness("run", "tiny", *options[:-2])
+        assert "  nothing recorded: 1 trial of fruit (plain)\n" in replayed.err
+        assert "\n    an unfinished recording is beside it\nTo record" in replayed.err
         failing.clear()
         assert harness("run", "tiny", *options, "--out", "whole").code == 0
     assert calls_in(Path("whole")) == {"fruit/plain/0": (1, 1)}

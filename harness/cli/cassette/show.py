@@ -21,6 +21,7 @@ from harness.cli.cassette.files import existing
 from harness.cli.cassette.ls import summary
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal
+from harness.errors import CassetteError
 from harness.schema.messages import StopReason, Usage
 
 _INDENT = "    "
@@ -42,14 +43,27 @@ _STOPS = {
 def command(terminal: Terminal, file: Path, full: bool) -> int:
     """Print a cassette as the tree of its conversations, each branch with its variants.
 
-    Lines that are damaged or were edited are named, and shown as far as they can be read: that
-    serves as git's textconv driver.
+    Lines that are damaged or were edited are named, and shown as far as they can be read; what is
+    no cassette is shown as it is. That serves as git's textconv driver.
     """
-    view, problems = read_damaged(existing(file))
+    try:
+        view, problems = read_damaged(existing(file))
+    except CassetteError as error:
+        if terminal.json:
+            raise
+        # No failure: git gives up a whole diff, of all files, where its driver fails.
+        terminal.result(None, _as_it_is(file, error))
+        return FINE
     arranged = conversations(view)
     shown = _Page(view, arranged, problems, whole=full or not sys.stdout.isatty())
     terminal.result(_data(view, arranged, problems), shown.lines())
     return FINE
+
+
+def _as_it_is(file: Path, error: CassetteError) -> Iterator[str]:
+    # Without the file's name: git gives every version of a file another one.
+    yield f"  line {str(error).removeprefix(f'{file}:')}"
+    yield from file.read_bytes().decode(errors="replace").removesuffix("\n").split("\n")
 
 
 def _data(
