@@ -17,6 +17,8 @@ import requests
 import urllib3
 
 from harness.cassette import use
+from harness.errors import ReplayMissError
+from harness.schema.results import RecordMode
 from tests.cassette.loopback import BINARY, LISTING, Upstream, upstream, user
 
 Answer = tuple[int, bytes]
@@ -246,14 +248,35 @@ def test_tasks_of_aiohttp(tmp_path: Path):
     assert replayed == live
 
 
-def test_a_body_that_cannot_be_compared_is_refused(tmp_path: Path):
-    async def send(address: str) -> None:
+@pytest.mark.parametrize("mode", ["none", "once"])
+def test_a_body_that_cannot_be_compared_is_refused(tmp_path: Path, mode: RecordMode):
+    async def send() -> int:
         form = aiohttp.FormData({"a": "b"})
-        async with aiohttp.ClientSession() as session:
-            await session.post(address, data=form)
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post("http://127.0.0.1:1/", data=form) as answer,
+        ):
+            return answer.status
 
     with (
-        pytest.raises(Exception, match="'FormData' cannot be compared"),
-        use(tmp_path / "0.jsonl", "once"),
+        pytest.raises(ReplayMissError, match=r"cannot be compared .*'FormData'"),
+        use(tmp_path / "0.jsonl", mode) as session,
     ):
-        asyncio.run(send("http://127.0.0.1:1/"))
+        assert asyncio.run(send()) == 400
+    assert [miss.cause for miss in session.misses] == ["no body"]
+
+
+def test_a_list_is_a_body_of_aiohttp_too(tmp_path: Path):
+    async def send() -> object:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post("http://127.0.0.1:1/", json=[{"a": 1}]) as answer,
+        ):
+            return answer.status
+
+    with (
+        pytest.raises(ReplayMissError, match="no recording"),
+        use(tmp_path / "0.jsonl") as session,
+    ):
+        assert asyncio.run(send()) == 400
+    assert [miss.cause for miss in session.misses] == ["nothing recorded"]

@@ -10,11 +10,11 @@ from typing import Final, Literal
 from harness.cassette.body import response_bytes
 from harness.cassette.canonical import CanonicalRequest, canonical_request, sent_digest
 from harness.cassette.events import event_pieces
-from harness.cassette.explain import Miss
+from harness.cassette.explain import explain_end
 from harness.cassette.format import StoredResponse
-from harness.cassette.http.routing import Use, candidates
+from harness.cassette.http.routing import Use, candidates, missed
 from harness.cassette.playback import Fault, Playback
-from harness.errors import HarnessError
+from harness.errors import HarnessError, ReplayMissError
 
 _ERROR_TYPES: Final = {
     400: ("invalid_request_error", "INVALID_ARGUMENT"),
@@ -61,6 +61,18 @@ class Answer:
     """Whether its pieces come in their own time."""
     ending: Literal["whole", "timeout", "cut"] = "whole"
     """`timeout`: it never comes. `cut`: the connection breaks in the middle."""
+    use: Use | None = None
+    """Whose recording it is."""
+
+    def missing_rest(self) -> ReplayMissError | None:
+        """Have it missed what came after the end of a recording that the agent had closed.
+
+        None where the recording is whole.
+        """
+        if self.use is None or not self.response.cut:
+            return None
+        session = self.use.session
+        return session.miss(explain_end(session.where, session.record_hint))
 
     def pieces(self) -> Iterator[tuple[float, bytes]]:
         """When each piece comes, in seconds from the request, and what it is; half if cut."""
@@ -76,19 +88,21 @@ class Answer:
             yield self.wait_s, body if self.ending == "whole" else body[: len(body) // 2]
 
 
-def answer_to(method: str, url: str, body: bytes) -> Answer | Live:
-    """Find the answer to a request of this context."""
+def answer_to(method: str, url: str, body: bytes) -> Answer | Live | None:
+    """Find the answer to a request of this context; None where no cassette is open any more."""
     started = time.monotonic()
     uses = candidates()
-    if len(uses) != 1 or not uses[0].open:
-        return _refused(method, url, uses)
+    if len(uses) != 1:
+        return _refused(method, url, uses) if uses else None
     use = uses[0]
     sent = sent_digest(url, body)
+    as_sent = use.playback == _AT_ONCE and method.upper() == "POST"
     try:
-        line = use.session.claim_as_sent(sent) if use.playback == _AT_ONCE else None
+        line = use.session.claim_as_sent(sent) if as_sent else None
         if line is not None:
-            return Answer(line.response)
-        request = canonical_request(method, url, body, use.growing.request)
+            return Answer(line.response, use=use)
+        with use.session.remembering():
+            request = canonical_request(method, url, body, use.growing.request)
         if not request.is_model_call:
             return _answer(use, request, None, started)
         faults = use.playback.faults
@@ -114,9 +128,9 @@ def _answer(
         if fault.kind == "malformed":
             response = _malformed(response)
     if use.playback.pace == "fast":
-        return Answer(response, ending=_ending(fault))
+        return Answer(response, ending=_ending(fault), use=use)
     wait_s = line.latency_s if line.first_byte_s is None else line.first_byte_s
-    return Answer(response, started, wait_s, timed=True, ending=_ending(fault))
+    return Answer(response, started, wait_s, timed=True, ending=_ending(fault), use=use)
 
 
 def _ending(fault: Fault | None) -> Literal["whole", "cut"]:
@@ -125,17 +139,30 @@ def _ending(fault: Fault | None) -> Literal["whole", "cut"]:
 
 def _refused(method: str, url: str, uses: Sequence[Use]) -> Answer:
     """Refuse a request that could belong to several trials; each of them may have lost it."""
-    if len(uses) == 1:
-        text = f"{method} {url} came after its cassette was closed: wait for its task before."
+    if not uses[0].open:
+        text = (
+            f"{method} {url} came from a task that was started while {uses[0].session.where} was"
+            " open, and that is closed: end the task before."
+        )
     else:
         text = (
             f"{method} {url} came from a thread without a context while"
             f" {len(uses)} cassettes were open, so it is not known which one is meant."
             " Start the thread with contextvars.copy_context().run, or run fewer trials at once."
         )
-    for use in uses:
-        use.session.miss(Miss("no context", use.session.redactor.text(text)))
-    return _miss(text)
+    return _miss(missed(uses, "no context", text))
+
+
+def not_comparable(method: str, url: str, error: Exception) -> Answer | None:
+    """Refuse a request whose body cannot be read; None where no cassette is open any more."""
+    uses = candidates()
+    if not uses:
+        return None
+    text = (
+        f"{method} {url}: its body cannot be compared with recordings ({error}); send bytes, text"
+        " or JSON"
+    )
+    return _miss(missed(uses, "no body", text))
 
 
 def _miss(text: str) -> Answer:

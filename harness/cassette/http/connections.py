@@ -11,12 +11,14 @@ import importlib
 import threading
 import types
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 from unittest import mock
 
 import vcr.patch  # type: ignore[import-untyped]
 from vcr.stubs import VCRHTTPSConnection  # type: ignore[import-untyped]
+
+from harness.cassette.http.around import seen
 
 
 def _with_names_of_today(function: Any) -> Any:
@@ -39,7 +41,7 @@ class _RealHTTPSConnection(http.client.HTTPSConnection):
 
 def connection_patches() -> Iterator[tuple[Any, str, Any]]:
     """What stands in place of vcrpy's own way."""
-    yield vcr.patch, "force_reset", _nothing_reset
+    yield vcr.patch, "force_reset", seen
     yield VCRHTTPSConnection, "_baseclass", _RealHTTPSConnection
     with suppress(ImportError):
         httplib2 = importlib.import_module("httplib2")
@@ -47,11 +49,6 @@ def connection_patches() -> Iterator[tuple[Any, str, Any]]:
         for name in ("HTTPConnectionWithTimeout", "HTTPSConnectionWithTimeout"):
             stub = getattr(stubs, f"VCR{name}")
             yield stub, "__init__", _among_real_classes(stub.__init__, httplib2)
-
-
-@contextmanager
-def _nothing_reset() -> Iterator[None]:
-    yield
 
 
 _resetting = threading.Lock()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from vcr.cassette import CassetteContextDecorator  # type: ignore[import-untyped]
 
 from harness.cassette.answers import Answers
+from harness.cassette.http.around import around_patches
 from harness.cassette.http.connections import connection_patches
 from harness.cassette.http.routing import CURRENT, LOCK, OPEN, Use
 from harness.cassette.http.stubs import Router, aiohttp_patches
@@ -43,7 +44,10 @@ def use(session: Answers, playback: Playback | None = None) -> Iterator[None]:
         yield
     finally:
         try:
-            CURRENT.reset(token)
+            # A fixture's beginning and end may be two tasks, and so two contexts: then this one
+            # never had it, and what is closed answers nothing in the other.
+            with suppress(ValueError):
+                CURRENT.reset(token)
         finally:
             _leave(entry)
 
@@ -58,6 +62,7 @@ def _enter(entry: Use) -> None:
                     *transport_patches(),
                     *aiohttp_patches(),
                     *connection_patches(),
+                    *around_patches(),
                 ),
             )
             patch.__enter__()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Protocol
 
 from harness.cassette.answers import Answers
+from harness.cassette.explain import Miss
 from harness.cassette.format import InteractionLine
 from harness.cassette.growing import Growing
 from harness.cassette.playback import Playback
+from harness.errors import HarnessError
 
 
 class Unfinished(Protocol):
@@ -52,7 +55,10 @@ class Use:
             self.open = False
             unfinished = list(self._unfinished)
         for answer in unfinished:
-            answer.leave()
+            # The session remembers it, and `finish` raises it: here it would hide what the user's
+            # code raised, and the other answers would not be asked.
+            with suppress(HarnessError):
+                answer.leave()
 
 
 CURRENT: ContextVar[Use | None] = ContextVar("harness_cassette", default=None)
@@ -62,9 +68,21 @@ OPEN: list[Use] = []
 
 
 def candidates() -> Sequence[Use]:
-    """The use of this context; where there is no context, as in a pool's thread, all open ones."""
+    """The use of this context; where there is no context, as in a pool's thread, all open ones.
+
+    Where the use of the context is closed, it and all open ones; none where nothing is open.
+    """
     chosen = CURRENT.get()
-    if chosen is not None:
+    if chosen is not None and chosen.open:
         return (chosen,)
     with LOCK:
-        return tuple(OPEN)
+        uses = tuple(OPEN)
+    return uses if chosen is None or not uses else (chosen, *uses)
+
+
+def missed(uses: Sequence[Use], cause: str, text: str) -> str:
+    """Have a request be missed by all that may have lost it; gives the text without secrets."""
+    for use in uses:
+        text = use.session.redactor.text(text)
+        use.session.miss(Miss(cause, text))
+    return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from types import ModuleType
 from typing import Any
@@ -97,10 +97,10 @@ def _leave(recording: Recording) -> None:
 
 
 class Paced(*_BODY, *_ASYNC_BODY):  # type: ignore[misc]
-    """A recorded body in its own time, or one that breaks in the middle."""
+    """A recorded body in its own time, or one that breaks off."""
 
-    def __init__(self, answer: Answer, broken: Exception | None) -> None:
-        """Prepare it; `broken` is raised where the connection breaks."""
+    def __init__(self, answer: Answer, broken: Callable[[], Exception | None]) -> None:
+        """Prepare it; what `broken` gives at the end is raised, since the connection breaks."""
         self._answer = answer
         self._broken = broken
 
@@ -109,8 +109,8 @@ class Paced(*_BODY, *_ASYNC_BODY):  # type: ignore[misc]
         for at_s, piece in self._answer.pieces():
             time.sleep(left_s(self._answer, at_s))
             yield piece
-        if self._broken is not None:
-            raise self._broken
+        if (error := self._broken()) is not None:
+            raise error
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Read it."""
@@ -118,8 +118,8 @@ class Paced(*_BODY, *_ASYNC_BODY):  # type: ignore[misc]
             if wait_s := left_s(self._answer, at_s):
                 await anyio.sleep(wait_s)
             yield piece
-        if self._broken is not None:
-            raise self._broken
+        if (error := self._broken()) is not None:
+            raise error
 
 
 def left_s(answer: Answer, at_s: float) -> float:

@@ -12,6 +12,7 @@ import anyio
 
 from harness.cassette.body import response_bytes
 from harness.cassette.http.answer import Answer, Live, answer_to
+from harness.cassette.http.around import seen
 from harness.cassette.http.recording import Recording
 from harness.cassette.http.streams import (
     LIBRARIES,
@@ -56,12 +57,15 @@ def _handle(library: ModuleType, handle: _Handle) -> _Handle:
     @functools.wraps(handle)
     def answer(transport: Any, request: Any) -> Any:
         found = answer_to(request.method, str(request.url), request.read())
+        if found is None:
+            return handle(transport, request)
         if isinstance(found, Answer):
             if found.timed:
                 time.sleep(left_s(found, found.wait_s))
             return _response(library, request, found)
         _ask_for_plain(request)
-        response = handle(transport, request)
+        with seen():
+            response = handle(transport, request)
         recording = _recording(found, response)
         if recording is not None:
             body = Tee(response.stream, recording)
@@ -75,12 +79,15 @@ def _handle_async(library: ModuleType, handle: _AsyncHandle) -> _AsyncHandle:
     @functools.wraps(handle)
     async def answer(transport: Any, request: Any) -> Any:
         found = answer_to(request.method, str(request.url), await request.aread())
+        if found is None:
+            return await handle(transport, request)
         if isinstance(found, Answer):
             if found.timed:
                 await anyio.sleep(left_s(found, found.wait_s))
             return _response(library, request, found)
         _ask_for_plain(request)
-        response = await handle(transport, request)
+        with seen():
+            response = await handle(transport, request)
         recording = _recording(found, response)
         if recording is not None:
             body = AsyncTee(response.stream, recording)
@@ -132,12 +139,23 @@ def _response(library: ModuleType, request: Any, answer: Answer) -> Any:
     if answer.ending == "timeout":
         raise library.ReadTimeout("Injected fault: the answer never came.", request=request)
     stored = answer.response
-    if answer.timed or answer.ending == "cut":
-        broken = None
-        if answer.ending == "cut":
-            text = "Injected fault: the connection broke in the middle of the answer."
-            broken = library.RemoteProtocolError(text, request=request)
-        body = Paced(answer, broken)
+    if answer.timed or answer.ending == "cut" or stored.cut:
+        body = Paced(answer, functools.partial(_broken, library, request, answer))
     else:
         body = library.ByteStream(response_bytes(stored))
     return library.Response(stored.status, headers=stored.headers, stream=body)
+
+
+def _broken(library: ModuleType, request: Any, answer: Answer) -> Exception | None:
+    """What goes wrong after the last piece of an answer."""
+    rest = None
+    if answer.ending == "cut":
+        text = "Injected fault: the connection broke in the middle of the answer."
+    else:
+        rest = answer.missing_rest()
+        if rest is None:
+            return None
+        text = str(rest)
+    error: Exception = library.RemoteProtocolError(text, request=request)
+    error.__cause__ = rest
+    return error
