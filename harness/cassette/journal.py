@@ -17,6 +17,13 @@ from harness.cassette.format import (
     is_sealed,
     other_format,
 )
+from harness.cassette.place import (
+    name_for_new,
+    refuse_other,
+    sync_folder,
+    take_name,
+    write_synced,
+)
 from harness.errors import CassetteError, InfrastructureError
 
 _NEXT_STEP = "take the file back from version control, or remove it and record it again"
@@ -38,10 +45,13 @@ class Journal:
         self.writable = writable
         self.repaired: str | None = None
         """What was cut away from the end of the file, in words."""
-        self._may_start_over = may_start_over
         self._fd = fd
         self._size = os.fstat(fd).st_size
+        # What stands in a file that was empty is what was written through this journal.
+        self._opened_with = self._size
+        self._may_start_over = may_start_over or self._size == 0
         self._lines = 0
+        self._process = os.getpid()
 
     @classmethod
     def open_for_reading(cls, path: Path) -> Journal:
@@ -54,37 +64,85 @@ class Journal:
 
     @classmethod
     def open_for_writing(cls, path: Path, *, may_start_over: bool = False) -> Journal:
-        """Open or make a file, and keep every other writer out.
+        """Open a file, and keep every other writer out.
 
         Args:
             path: The file.
-            may_start_over: Whether a cut first line is cut away too. Only for a file that nobody
-                but a recording writes: elsewhere it may be anything, and not ours to remove.
+            may_start_over: Whether it is made where there is none, and a cut first line is cut
+                away too. Only for a file that nobody but a recording writes: elsewhere it may be
+                anything, and not ours to remove.
 
         Raises:
             CassetteError: it cannot be written, or somebody else is recording it.
         """
+        if path.is_symlink():
+            path = path.resolve()  # a file that is written anew must not take the link's place
         _refuse_folder(path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            if may_start_over:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            create = os.O_CREAT if may_start_over else 0
+            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | create, 0o644)
         except OSError as error:
             raise CassetteError(f"{path}: cannot be written: {error.strerror}") from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(fd), path.stat()):
                 raise FileNotFoundError  # renamed by its writer in between
-        except OSError as error:
+        except (BlockingIOError, FileNotFoundError) as error:
             os.close(fd)
             raise CassetteError(
-                f"{path}: another process is recording this cassette; wait for it to end"
+                f"{path}: somebody else (maybe this process) is recording this cassette; wait for"
+                " that to end"
             ) from error
+        except OSError as error:
+            os.close(fd)
+            raise CassetteError(f"{path}: cannot be locked: {error.strerror}") from error
+        with suppress(OSError):
+            name_for_new(path).unlink()  # left by a writer that was killed
         return cls(path, fd, writable=True, may_start_over=may_start_over)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing has been written."""
         return self._size == 0
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether something was written since it was opened."""
+        return self._size != self._opened_with
+
+    def check_place(self) -> None:
+        """Make sure that who looks for the file finds this one, as it was written.
+
+        Raises:
+            InfrastructureError: somebody has removed, replaced or changed it.
+        """
+        refuse_other(self.path, self._fd, self._size)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process opened it; one that was forked since shares file and lock."""
+        return os.getpid() == self._process
+
+    def check_process(self) -> None:
+        """Refuse to write for a process that was forked since the file was opened.
+
+        Raises:
+            CassetteError: it was.
+        """
+        if not self.is_ours:
+            raise CassetteError(
+                f"{self.path}: opened for recording by another process; open a cassette of its own"
+                " in each process, with `harness.cassette.use`"
+            )
+
+    def look_again(self) -> None:
+        """Take the file as it is now, after a write that something broke off in the middle."""
+        self.check_process()
+        self._size = os.fstat(self._fd).st_size
+        self._lines = 0
+        self._write(b"")  # what is there may not be on disk yet
 
     def scan(self, *, check: bool = True) -> Iterator[tuple[Place, bytes]]:
         """Every line in order, with its place.
@@ -194,9 +252,15 @@ class Journal:
         """Write lines to the end, all or none; they are on disk when this returns.
 
         Raises:
-            InfrastructureError: they could not be written; the file is as before.
+            InfrastructureError: they could not be written; the file is as before. Or somebody
+                else has put another in its place.
+            CassetteError: another process opened it.
         """
+        self.check_process()
+        self.check_place()
         encoded = [encode_line(line) for line in lines]
+        for raw in encoded:
+            self._refuse_unreadable(raw)
         places: list[Place] = []
         offset = self._size
         for raw in encoded:
@@ -206,21 +270,36 @@ class Journal:
         self._lines += len(encoded)
         return places
 
+    def _refuse_unreadable(self, raw: bytes) -> None:
+        try:
+            decode_line(raw[:-1])
+        except ValueError as error:
+            raise InfrastructureError(
+                f"{self.path}: cannot be written in a way that can be read again: {error}; nothing"
+                " recorded was lost"
+            ) from error
+
     def _write(self, data: bytes) -> None:
         try:
             write_synced(self._fd, data)
         except OSError as error:
+            if error.errno is None:
+                raise  # not the disk's: a signal's handler raised it, as for a timeout
             os.ftruncate(self._fd, self._size)
             raise InfrastructureError(
                 f"{self.path}: cannot be written: {error.strerror}; nothing recorded was lost"
             ) from error
         self._size += len(data)
 
-    def rename(self, path: Path) -> None:
-        """Take the place of another file, in one step."""
-        self.path.replace(path)
+    def publish(self, path: Path) -> None:
+        """Take the name of a file that is not there, in one step.
+
+        Raises:
+            CassetteError: it is there; both are as they were.
+            InfrastructureError: it cannot be done; the file keeps its name.
+        """
+        take_name(self.path, path)
         self.path = path
-        sync_folder(path.parent)
 
     def remove(self) -> None:
         """Remove the file."""
@@ -229,6 +308,9 @@ class Journal:
     def close(self) -> None:
         """Give up the descriptor, and with it the lock."""
         if self._fd >= 0:
+            if self.writable and self.is_ours:
+                # Processes that were forked meanwhile have the lock too, as long as they live.
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
             os.close(self._fd)
             self._fd = -1
 
@@ -257,7 +339,7 @@ def replace_file(path: Path, lines: Iterable[bytes]) -> None:
     Raises:
         InfrastructureError: it could not be written; the file is as before.
     """
-    beside = path.with_name(path.name + ".new")
+    beside = name_for_new(path)
     try:
         fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
@@ -272,27 +354,6 @@ def replace_file(path: Path, lines: Iterable[bytes]) -> None:
             f"{path}: cannot be written: {error.strerror}; nothing recorded was lost"
         ) from error
     sync_folder(path.parent)
-
-
-def write_synced(fd: int, data: bytes) -> None:
-    """Write all of it to the disk.
-
-    Raises:
-        OSError: not all of it is written.
-    """
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
-    os.fsync(fd)
-
-
-def sync_folder(folder: Path) -> None:
-    """Bring a change of names to the disk."""
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _refuse_folder(path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.cassette.canonical import CanonicalRequest
@@ -41,16 +41,18 @@ class LiveAnswer:
     latency_s: float
     first_byte_s: float | None
 
-    def for_good(self) -> StoredResponse:
+    def for_good(self) -> LiveAnswer:
         """An error as it answers every such request: nobody waits, since nothing will change."""
         headers = {n: v for n, v in self.response.headers.items() if n not in _WAITS}
-        headers["x-should-retry"] = "false"
-        return self.response.model_copy(update={"headers": headers})
+        return self._with_headers(headers | {"x-should-retry": "false"})
 
-    def at_once(self) -> StoredResponse:
+    def at_once(self) -> LiveAnswer:
         """An error in its place: what comes next is there, and nobody waits for it."""
         headers = {n: v for n, v in self.response.headers.items() if not n.startswith("retry-")}
-        return self.response.model_copy(update={"headers": headers})
+        return self._with_headers(headers)
+
+    def _with_headers(self, headers: dict[str, str]) -> LiveAnswer:
+        return replace(self, response=self.response.model_copy(update={"headers": headers}))
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from harness.cassette.format import (
     TrialLine,
     request_of,
 )
-from harness.cassette.keeping import LiveAnswer, Unsettled
+from harness.cassette.keeping import LiveAnswer, Unsettled, is_passing
 from harness.cassette.nearest import find_nearest
 from harness.cassette.position import InOrder, RequestDifference
 from harness.cassette.rules import Rules
@@ -175,7 +175,7 @@ class Session:
         line = in_order.interaction(clean)
         if line is None:
             raise self.miss(in_order.miss(self.where))
-        self._advance(line.id, line.latency_s, is_model_call=True, repeats=line.repeats)
+        self._advance(line, is_model_call=True)
         self.served += 1
         return line
 
@@ -189,44 +189,43 @@ class Session:
         """
         with self._whole():
             self._refuse_after_miss()
-            self._spend(line.id, line.latency_s, is_model_call=True, repeats=line.repeats)
+            self._spend(line, is_model_call=True)
             self.served += 1
 
     def _serve(self, request_digest: str, *, is_model_call: bool) -> InteractionLine | None:
         ordinal = self._cursors[request_digest]
+        for error in self._unsettled.given_up(request_digest, is_repeated=ordinal > 0):
+            self._append(error.at_once())
+            ordinal += 1
         line = self._tape.find(request_digest, ordinal, self.variant, self._used)
         line = line or self._repeating.get(request_digest)
         if line is not None and line.repeats and self.recording:
             # Where something else may be recorded, an error is not for ever.
             line = self._tape.find(request_digest, ordinal, self.variant, frozenset())
-            line = None if line is None or line.repeats else line
-        if line is None:
+        if line is None or (line.repeats and self.recording):
             return None
         if line.repeats:
             self._repeating[request_digest] = line
-        self._advance(line.id, line.latency_s, is_model_call=is_model_call, repeats=line.repeats)
+        self._unsettled.go_on(request_digest)
+        self._advance(line, is_model_call=is_model_call)
         self.served += 1
         return line
 
-    def _advance(
-        self, interaction: str, latency_s: float, *, is_model_call: bool, repeats: bool
-    ) -> None:
+    def _advance(self, line: InteractionLine, *, is_model_call: bool) -> None:
         # First: if an exception comes in between, the next such request gets the same.
-        self._interactions.append(interaction)
-        self._spend(interaction, latency_s, is_model_call=is_model_call, repeats=repeats)
+        self._interactions.append(line.id)
+        self._spend(line, is_model_call=is_model_call)
 
-    def _spend(
-        self, interaction: str, latency_s: float, *, is_model_call: bool, repeats: bool
-    ) -> None:
+    def _spend(self, line: InteractionLine, *, is_model_call: bool) -> None:
         self.unanswered = False
-        self._cursors[request_of(interaction)] += 1
-        # On replay a tool is not run: its own duration is all that passes. An error that was never
-        # got over is known as that only at the trial's end: until then nothing had come of it.
-        if _IN_TOOL.get() or repeats:
+        self._cursors[request_of(line.id)] += 1
+        # On replay a tool is not run: its own duration is all that passes. An error is known as one
+        # that was not got over only when the trial has gone on: until then nothing had come of it.
+        if _IN_TOOL.get() or is_passing(line.response.status):
             return
-        self.spend(latency_s)
+        self.spend(line.latency_s)
         if is_model_call:
-            self.last = interaction
+            self.last = line.id
 
     def append(
         self,
@@ -238,8 +237,8 @@ class Session:
     ) -> None:
         """Record a live answer; it is on disk when this returns.
 
-        An error that is worth a retry is held instead, until the same request gets something else;
-        a refused key or a wrong address is never recorded, and leaves the trial incomplete.
+        An error that is worth a retry is held until it is known whether one got over it; a refused
+        key or a wrong address is never recorded, and leaves the trial incomplete.
 
         Args:
             request: What was asked.
@@ -259,18 +258,17 @@ class Session:
 
     def _append(self, answer: LiveAnswer, *, repeats: bool = False) -> None:
         request = answer.request
-        latency_s = round(answer.latency_s, 4)
         first_byte_s = None if answer.first_byte_s is None else round(answer.first_byte_s, 4)
-        name = self._tape.add_interaction(
+        line = self._tape.add_interaction(
             request,
             self._cursors[request.digest],
-            answer.for_good() if repeats else answer.response,
+            answer.response,
             variant=self.variant,
-            latency_s=latency_s,
+            latency_s=round(answer.latency_s, 4),
             first_byte_s=first_byte_s,
             repeats=repeats,
         )
-        self._advance(name, latency_s, is_model_call=request.is_model_call, repeats=repeats)
+        self._advance(line, is_model_call=request.is_model_call)
         self.recorded += 1
 
     def _append_error(self, answer: LiveAnswer) -> None:
@@ -278,9 +276,9 @@ class Session:
         digest = answer.request.digest
         line = self._tape.find(digest, self._cursors[digest], self.variant, self._used)
         if line is None or not line.repeats:
-            self._append(answer, repeats=True)
+            self._append(answer.for_good(), repeats=True)
         else:
-            self._advance(line.id, 0, is_model_call=answer.request.is_model_call, repeats=True)
+            self._advance(line, is_model_call=answer.request.is_model_call)
 
     def spend(self, seconds: float) -> None:
         """Let the trial's time pass."""
@@ -303,8 +301,7 @@ class Session:
             CassetteError: the cassette cannot be trusted.
         """
         with self._whole():
-            in_order = self._in_order
-            line = self._tape.tool(key.id) if in_order is None else in_order.tool(key)
+            line = self._tape.tool(key.id) if self._in_order is None else self._in_order.tool(key)
             if line is None:
                 return None
             self._tools.append(line.id)
@@ -313,9 +310,8 @@ class Session:
     def record_tool(self, key: ToolKey, result: StoredResult, sandbox: str | None) -> None:
         """Record a tool call's result, already redacted; it is on disk when this returns."""
         with self._whole():
-            self._tools.append(
-                self._tape.add_tool(key, result, sandbox=sandbox, variant=self.variant)
-            )
+            name = self._tape.add_tool(key, result, sandbox=sandbox, variant=self.variant)
+            self._tools.append(name)
 
     def verdict(self, transcript_digest: str, tests_digest: str) -> Verdict | None:
         """The recorded word of the verifier on this transcript; None where there is none."""

@@ -21,12 +21,13 @@ from harness.cassette.format import (
     ToolLine,
     TrialLine,
     VerdictLine,
+    request_of,
 )
 from harness.cassette.index import Index
 from harness.cassette.journal import Journal, Place
 from harness.cassette.same import same_trial
 from harness.cassette.tree import Tree, read_interaction
-from harness.errors import CassetteError
+from harness.errors import CassetteError, HarnessError
 from harness.redaction import Redactor
 from harness.schema.record import JsonObject
 from harness.schema.results import Verdict
@@ -106,10 +107,12 @@ class Tape:
         self.index = Index() if journal is None else Index.load(journal)
         self.origin = origin
         self.redactor = redactor
-        self.incomplete = False
-        """Whether a trial that recorded has an end that replay would not come to."""
+        self.incomplete: str | None = None
+        """Why replay would not come to the end of a trial that recorded; None where it would."""
         self.lock = threading.RLock()
         self._tree: Tree | None = None
+        self._in_doubt = False
+        """Whether a line is being added: then file and index may not agree."""
         if journal is not None and (journal.writable or self.by_position):
             self.check()
 
@@ -137,12 +140,54 @@ class Tape:
         """
         _ = self.tree
 
+    def check_writer(self) -> None:
+        """Refuse a process that was forked while this was open for recording.
+
+        Raises:
+            CassetteError: it was.
+        """
+        if self.journal is not None and self.journal.writable:
+            self.journal.check_process()
+
+    def check_place(self) -> None:
+        """Make sure that what was recorded is where the next one looks for it.
+
+        Raises:
+            InfrastructureError: somebody has removed, replaced or changed the file.
+        """
+        if self.journal is not None and self.journal.has_grown:
+            self.journal.check_place()
+
+    def variants(self) -> set[str]:
+        """Whoever recorded something."""
+        lines = (self._open().parse(*one) for one in self._open().scan())
+        named = (InteractionLine, ToolLine, VerdictLine, TrialLine)
+        return {line.variant for line in lines if isinstance(line, named)}
+
+    def settle(self) -> None:
+        """Read the file again where an exception broke off an addition, as a timeout's does.
+
+        What is whole stays; so it is after a recording was killed.
+
+        Raises:
+            CassetteError: the file cannot be trusted.
+        """
+        if self._in_doubt:
+            journal = self._open()
+            journal.look_again()
+            self.index = Index.load(journal)
+            self._tree = None
+            self.check()
+            self._in_doubt = False
+
     def find(
         self, request_digest: str, ordinal: int, variant: str, used: frozenset[str]
     ) -> InteractionLine | None:
         """The answer to the k-th such request of a trial.
 
-        Where variants kept different answers, the one this variant's recorded trial used.
+        Where there are several, the one that this variant's recorded trial used, else the first
+        that is no error for good, its own before others'. A variant whose trial made the request,
+        but less often, gets none of another's.
 
         Args:
             request_digest: The digest of the request.
@@ -160,8 +205,10 @@ class Tape:
         # Nobody says that there is no other answer, in a line that is damaged.
         self.check()
         lines = [self.interaction(name) for name in names]
-        own = (line for line in lines if line.variant == variant)
-        return next(own, lines[0] if lines else None)
+        if any(request_of(name) == request_digest for name in used):
+            # The trial made this request, and less often than others did.
+            lines = [line for line in lines if line.variant == variant]
+        return min(lines, key=lambda line: (line.repeats, line.variant != variant), default=None)
 
     def interaction(self, name: str) -> InteractionLine:
         """Read an interaction."""
@@ -212,7 +259,7 @@ class Tape:
         first_byte_s: float | None = None,
         recorded_at: datetime | None = None,
         repeats: bool = False,
-    ) -> str:
+    ) -> InteractionLine:
         """Append an interaction, already redacted, and the parameters if they are new."""
         with self.lock:
             lines: list[Line] = []
@@ -240,7 +287,7 @@ class Tape:
                 response=response,
             )
             self.add(*lines, interaction)
-            return interaction.id
+            return interaction
 
     def _longest_recorded(self, request: CanonicalRequest) -> tuple[str | None, int]:
         for count in range(len(request.chain), 0, -1):
@@ -303,10 +350,18 @@ class Tape:
                 raise CassetteError(f"{journal.path}: this {line.kind} is recorded already: {line}")
             if journal.is_empty:
                 lines = (self.origin.header(self.redactor), *lines)
-            places = journal.append(*lines)
+            # The tree is made of what is there before, and an exception may come at any moment.
+            tree = self.tree
+            self._in_doubt = True
+            try:
+                places = journal.append(*lines)
+            except HarnessError:
+                self._in_doubt = False  # nothing was written
+                raise
             for line, place in zip(lines, places, strict=True):
                 self.index.add(line, place)
-                self.tree.add(line, place)
+                tree.add(line, place)
+            self._in_doubt = False
 
     def _read(self, place: Place | None) -> Line | None:
         if place is None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from harness.cassette.canonical import CanonicalRequest
 from harness.cassette.format import StoredResponse
 from harness.cassette.rules import Rules
 from harness.cassette.session import Session
 from harness.cassette.view import read
 from harness.errors import ReplayMissError
 from harness.schema.recording import RecordingRules
-from tests.cassette.cells import answer, open_store, request
+from tests.cassette.cells import answer, ask, open_store, request
 
 WAITS = {
     "content-type": "text/plain",
@@ -207,3 +209,88 @@ def test_what_got_no_answer_does_not_replace_one(
         session.finish()
     assert statuses(path) == [200, 200]
     assert not path.with_name("0.jsonl.partial").exists()
+
+
+def replayed(path: Path, variant: str, *asks: CanonicalRequest) -> list[int]:
+    with open_store(path) as store:
+        session = store.session(variant)
+        found = [session.claim(one) for one in asks]
+    return [line.response.status for line in found if line is not None]
+
+
+def test_an_error_that_was_given_up_is_served_in_its_place(path: Path):
+    with open_store(path, "once") as store:
+        session = store.session("a")
+        live(session, error(429), error(429))
+        live(session, answer("other"), ask="something else")
+        live(session, answer("at last"))
+        assert session.elapsed_s == 2
+        session.finish()
+    asks = [request("go"), request("go"), request("something else"), request("go")]
+    assert replayed(path, "a", *asks) == [429, 429, 200, 200]
+    with open_store(path) as store:
+        session = store.session("a")
+        found = session.claim(request("go"))
+        assert found is not None
+        assert found.response.headers == {"content-type": "text/plain", "x-should-retry": "true"}
+        assert (session.last, session.elapsed_s) == (None, 0)
+
+
+def test_an_error_between_answers_to_the_same_request_is_served_in_its_place(path: Path):
+    with open_store(path, "once") as store:
+        session = store.session("a")
+        live(session, answer("one"), error(500), answer("two"))
+        session.finish()
+    assert replayed(path, "a", *[request("go")] * 3) == [200, 500, 200]
+
+
+def test_an_error_that_is_no_models_is_served_in_its_place(path: Path):
+    poll = CanonicalRequest.of("http", {"url": "http://host/job"}, [], is_model_call=False)
+    with open_store(path, "once") as store:
+        session = store.session("a")
+        for one in (error(503), answer("done"), answer("done")):
+            assert session.claim(poll) is None
+            session.append(poll, one, latency_s=1)
+        session.finish()
+    assert replayed(path, "a", poll, poll, poll) == [503, 200, 200]
+
+
+def test_what_others_ask_meanwhile_gives_no_error_up(path: Path):
+    def ask_something(number: int) -> None:
+        live(session, answer("other"), ask=f"something {number}")
+
+    with open_store(path, "once") as store, ThreadPoolExecutor(1) as other:
+        session = store.session("a")
+        live(session, error(429))
+        other.submit(ask_something, 1).result()
+        live(session, error(429))
+        other.submit(ask_something, 2).result()
+        live(session, answer("at last"))
+        session.finish()
+    assert statuses(path) == [200, 200, 200]
+
+
+def test_a_variant_that_asked_less_often_is_not_given_anothers_answer(path: Path):
+    with open_store(path, "once") as store:
+        for variant, count in (("a", 1), ("b", 2)):
+            session = store.session(variant)
+            for number in range(count):
+                ask(session, "go", live=f"{variant}{number}")
+            session.finish()
+    with open_store(path) as store:
+        for variant in ("b", "new"):
+            session = store.session(variant)
+            assert [ask(session, "go", live="never") for _ in range(2)] == ["a0", "b1"]
+        session = store.session("a")
+        assert ask(session, "go", live="never") == "a0"
+        with pytest.raises(ReplayMissError, match="made more often than it was recorded"):
+            ask(session, "go", live="never")
+        assert session.misses[0].cause == "repetition"
+    with open_store(path, "new_episodes") as store:
+        session = store.session("a")
+        assert [ask(session, "go", live="mine") for _ in range(2)] == ["a0", "mine"]
+        session.finish()
+    for variant, second in (("a", "mine"), ("b", "b1")):
+        with open_store(path) as store:
+            session = store.session(variant)
+            assert [ask(session, "go", live="never") for _ in range(2)] == ["a0", second]

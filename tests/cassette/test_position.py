@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cassette import use
 from harness.cassette.format import HeaderLine, StoredResult
 from harness.cassette.journal import Journal
 from harness.cassette.session import Session
@@ -20,7 +21,7 @@ from tests.cassette.cells import ORIGIN, answer, open_store, request
 def path(tmp_path: Path) -> Path:
     """Two calls, and the two tool calls that the first answer asked for."""
     path = tmp_path / "0.jsonl"
-    journal = Journal.open_for_writing(path)
+    journal = Journal.open_for_writing(path, may_start_over=True)
     journal.append(
         HeaderLine(
             suite="s", task="t", repeat=0, task_digest="", versions={}, match="position", source="x"
@@ -29,7 +30,7 @@ def path(tmp_path: Path) -> Path:
     tape = Tape(journal, ORIGIN, Redactor({}))
     first = tape.add_interaction(request("go"), 0, answer("one"), variant="v", latency_s=1)
     for position, content in enumerate(("first", "second")):
-        key = ToolKey(first, position, "shell", {"n": position}, "", 0)
+        key = ToolKey(first.id, position, "shell", {"n": position}, "", 0)
         result = StoredResult(content=content, status="ok", duration_s=0)
         tape.add_tool(key, result, sandbox=None, variant="v")
     tape.add_interaction(request("go", "one", "on"), 0, answer("two"), variant="v", latency_s=1)
@@ -74,6 +75,18 @@ def test_after_the_last_answer_comes_a_miss_that_says_so(path: Path):
         with pytest.raises(ReplayMissError, match=r"2 recorded model calls in order.*call 3"):
             ask(session, "go")
         assert session.misses[0].cause == "after the last recorded call"
+        assert "Go on from there with `harness fork`, or record a new" in session.misses[0].text
+
+
+def test_only_a_suites_trial_is_advised_to_fork(path: Path):
+    with use(path) as session:
+        ask(session, "go")
+        ask(session, "go")
+        with pytest.raises(ReplayMissError, match=r"this is call 3\. Record a new cassette"):
+            ask(session, "go")
+        session.misses.clear()
+    with pytest.raises(CassetteError, match="recorded into it; record a new one"):
+        use(path, "new_episodes").__enter__()
 
 
 def test_every_trial_begins_at_the_first_answer(path: Path):

@@ -74,7 +74,7 @@ def write(target: Target, *, match: Literal["request", "position"], redactor: Re
     """Write a cassette; the file is there when it is whole.
 
     Raises:
-        CassetteError: somebody else is recording it.
+        CassetteError: somebody else is recording it, or has made it meanwhile.
         InfrastructureError: it cannot be written.
     """
     header = HeaderLine(
@@ -97,7 +97,7 @@ def write(target: Target, *, match: Literal["request", "position"], redactor: Re
         journal.append(header)
         origin = Origin(header.suite, header.task, header.repeat, header.task_digest)
         _fill(Tape(journal, origin, redactor), target.found.exchanges)
-        journal.rename(target.path)
+        journal.publish(target.path)
 
 
 def _fill(tape: Tape, exchanges: Iterable[Exchange]) -> None:
@@ -114,7 +114,7 @@ def _fill(tape: Tape, exchanges: Iterable[Exchange]) -> None:
             variant=VARIANT,
             latency_s=exchange.latency_s,
             recorded_at=exchange.recorded_at or now,
-        )
+        ).id
         seen[request.digest] += 1
         interactions.append(name)
         for given in exchange.observations:
