@@ -16,14 +16,14 @@ SENT = "5e47" * 6
 """Digest of a call as it is sent."""
 
 
-def recorded(path: Path, *, repeats: bool = False) -> InteractionLine:
+def recorded(path: Path) -> InteractionLine:
     """A line of another cassette."""
     with open_store(path, "new_episodes") as store:
         session = store.session("a")
         session.append(request("hello"), answer("x"), latency_s=2)
         line = session._tape.interaction(f"{request('hello').digest}.0")
         session.finish()
-    return line.model_copy(update={"repeats": repeats})
+    return line
 
 
 def test_an_answer_that_is_given_counts_as_if_the_trial_had_found_it(tmp_path: Path):
@@ -42,10 +42,12 @@ def test_an_answer_that_is_given_counts_as_if_the_trial_had_found_it(tmp_path: P
 
 
 def test_an_error_that_was_never_got_over_takes_no_time_wherever_it_comes_from(tmp_path: Path):
-    line = recorded(tmp_path / "0.jsonl", repeats=True)
+    line = recorded(tmp_path / "0.jsonl")
+    failed = line.response.model_copy(update={"status": 503})
+    error = line.model_copy(update={"response": failed, "repeats": True})
     with open_store(tmp_path / "1.jsonl", "new_episodes") as store:
         session = store.session("a")
-        session.give(line)
+        session.give(error)
         assert (session.served, session.last, session.elapsed_s) == (1, None, 0)
 
 
