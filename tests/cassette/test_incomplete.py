@@ -52,8 +52,8 @@ def test_it_is_entered_in_one_task_and_left_in_another(tmp_path: Path):
         assert await asyncio.create_task(call()) == 200
         assert await asyncio.create_task(step()) is None
 
-    with client:
-        asyncio.run(run())
+    asyncio.run(run())
+    client.close()
 
 
 @pytest.mark.parametrize("exists", [False, True])

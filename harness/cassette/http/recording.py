@@ -27,6 +27,7 @@ class Recording:
         content_type = headers.get("content-type", "")
         is_stream = is_server_sent(content_type) or is_json_lines(content_type)
         self._reader = EventReader(content_type, live.request.endpoint) if is_stream else None
+        self._open = False  # as long as an exception may come before it is begun
         self._open = live.use.begins(self)
 
     def take(self, piece: bytes) -> None:
