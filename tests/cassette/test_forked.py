@@ -64,7 +64,10 @@ def test_a_child_of_a_recording_is_refused_before_its_request_is_paid_for(tmp_pa
     assert len(read(path).interactions) == 2
 
 
-def test_a_child_that_leaves_the_block_itself_does_not_touch_the_file(tmp_path: Path):
+@pytest.mark.parametrize("raised", [None, SystemExit(3)])
+def test_a_child_that_leaves_the_block_itself_does_not_touch_the_file(
+    tmp_path: Path, raised: SystemExit | None
+):
     path = tmp_path / "0.jsonl"
     with client(tmp_path / "asked") as model:
         using = use(path, "new_episodes")
@@ -73,10 +76,10 @@ def test_a_child_that_leaves_the_block_itself_does_not_touch_the_file(tmp_path: 
 
             def work() -> str:
                 try:
-                    using.__exit__(None, None, None)
+                    using.__exit__(raised and SystemExit, raised, None)
                 except CassetteError as error:
                     return str(error)
-                return "left"
+                return "left" if raised is None else raised.__notes__[0]
 
             assert "opened for recording by another process" in in_a_fork(work)
             assert not path.exists()
