@@ -11,6 +11,7 @@ from harness.cassette.nearest import Nearest
 from harness.cassette.reading import difference, harmless
 from harness.cassette.tape import ToolKey
 from harness.cassette.transcript import declared_tools
+from harness.redaction import Redactor
 from harness.schema.record import Json, JsonObject
 
 SYSTEM_PROMPT = "the system prompt"
@@ -31,6 +32,10 @@ class Miss:
     """The explanation, ready to be shown."""
     difference: str = ""
     """The first difference as a unified diff, or in words; empty where there is none to show."""
+
+    def redacted(self, redactor: Redactor) -> Miss:
+        """The same without secrets."""
+        return Miss(*map(redactor.text, (self.cause, self.text, self.difference)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 from harness.cassette.canonical import CanonicalRequest, canonical_json
 from harness.cassette.format import InteractionLine, ParametersLine
 from harness.cassette.reading import text_lines
 from harness.cassette.tree import Tree
+from harness.redaction import Redactor
 from harness.schema.record import Json, JsonObject
 
 _READ_WHOLE = 40
@@ -31,6 +33,12 @@ class Nearest:
     endpoint: str
     parameters: JsonObject
 
+    def redacted(self, redactor: Redactor) -> Nearest:
+        """The same without secrets: a key may have been recorded before it was known as one."""
+        clean = redactor.json([self.endpoint, self.parameters, self.next_message])
+        endpoint, parameters, message = cast(tuple[str, JsonObject, JsonObject | None], clean)
+        return replace(self, endpoint=endpoint, parameters=parameters, next_message=message)
+
 
 def find_nearest(tree: Tree, request: CanonicalRequest) -> Nearest | None:
     """Search the conversation tree along the request's own path, and beside it.
@@ -44,6 +52,16 @@ def find_nearest(tree: Tree, request: CanonicalRequest) -> Nearest | None:
         if best is None or rank > best[0]:
             best = rank, found
     return None if best is None else best[1]
+
+
+def find_clean(
+    tree: Tree, request: CanonicalRequest, asked: CanonicalRequest, redactor: Redactor
+) -> Nearest | None:
+    """The nearest to a request, as it is kept or as it was asked, without secrets."""
+    forms = (request,) if request.digest == asked.digest else (request, asked)
+    found = [one for form in forms if (one := find_nearest(tree, form)) is not None]
+    nearest = max(found, key=lambda one: one.equal_messages, default=None)
+    return None if nearest is None else nearest.redacted(redactor)
 
 
 class _Search:

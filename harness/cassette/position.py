@@ -46,7 +46,7 @@ class InOrder:
             return None
         line = self._tape.interaction(self._interactions[self._calls])
         if line.id.partition(".")[0] != request.digest:
-            recorded = compared(self._tape.tree, line, request)
+            recorded = compared(self._tape.tree, line, request).redacted(self._tape.redactor)
             if recorded.endpoint != request.endpoint:
                 self._other_form = f"{recorded.endpoint}, not {request.endpoint}"
                 return None
@@ -73,7 +73,7 @@ class InOrder:
             canonical_json(key.arguments),
         ):
             now: JsonObject = {"name": key.name, "arguments": key.arguments}
-            recorded: JsonObject = {"name": line.name, "arguments": line.arguments}
+            recorded = self._tape.redactor.json({"name": line.name, "arguments": line.arguments})
             self._add(f"tool {key.name}", difference(recorded, now))
         return line
 
@@ -100,9 +100,11 @@ class InOrder:
                 f"{where} gives its recorded answers in order, in the form in which they were"
                 f" recorded: {self._other_form}. Let the agent ask in that form.",
             )
+        # Only a suite has versions of tasks, and only its trials can be forked.
+        is_trial = bool(self._tape.origin.task_digest)
+        fork = "Go on from there with `harness fork`, or record" if is_trial else "Record"
         return Miss(
             "after the last recorded call",
             f"{where} gives its {count} recorded model call{'s' * (count != 1)} in order, and this"
-            f" is call {count + 1}. Go on from there with `harness fork`, or record"
-            " a new cassette.",
+            f" is call {count + 1}. {fork} a new cassette.",
         )

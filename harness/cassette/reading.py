@@ -13,13 +13,19 @@ _LONG_LINE = 160
 _SHOWN_BEFORE = 40
 """Characters of a long line that are shown before the first change in it."""
 _MAX_DIFF_LINES = 60
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Also the marks that turn the direction of writing: what is shown may not be what is there."""
 _SENTENCE_END = re.compile(r"(?<=[.;:!?]) ")
 
 
 def harmless(text: str) -> str:
     """Text that does nothing to a terminal: an error may be printed by anybody."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
+    return _CONTROL.sub(_as_escape, text)
+
+
+def _as_escape(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def text_lines(value: Json, indent: str = "") -> Iterator[str]:

@@ -20,7 +20,7 @@ from harness.cassette.format import (
     request_of,
 )
 from harness.cassette.keeping import LiveAnswer, Unsettled, is_passing
-from harness.cassette.nearest import find_nearest
+from harness.cassette.nearest import find_clean
 from harness.cassette.position import InOrder, RequestDifference
 from harness.cassette.rules import Rules
 from harness.cassette.tape import Tape, ToolKey, verdict_id
@@ -160,7 +160,7 @@ class Session:
         if clean.digest not in (asked.digest, known.digest):
             answer = self._serve(clean.digest, is_model_call=clean.is_model_call)
         if answer is None and not self.recording:
-            raise self.miss(self._explain(clean))
+            raise self.miss(self._explain(clean, asked))
         self.unanswered = answer is None
         if answer is None:
             self._unsettled.ask(clean)
@@ -336,7 +336,7 @@ class Session:
     def miss(self, miss: Miss) -> ReplayMissError:
         """Remember a miss; every later request is refused. Gives the error to raise."""
         with self._tape.lock:
-            self.misses.append(miss)
+            self.misses.append(miss := miss.redacted(self.redactor))
         return ReplayMissError(miss.text)
 
     def fail(self, error: HarnessError) -> None:
@@ -389,11 +389,11 @@ class Session:
             beside = self._tape.tools_of(key.interaction)
         return explain_tool(key, beside, where=self.where, record_hint=self.record_hint)
 
-    def _explain(self, request: CanonicalRequest) -> Miss:
+    def _explain(self, request: CanonicalRequest, asked: CanonicalRequest) -> Miss:
         recorded = self._tape.recorded_task_digest(self.variant)
         return explain(
             request,
-            find_nearest(self._tape.tree, request),
+            find_clean(self._tape.tree, request, asked, self.redactor),
             task_changed=recorded != self._tape.origin.task_digest if recorded else None,
             where=self.where,
             record_hint=self.record_hint,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -280,3 +282,42 @@ def test_a_list_is_a_body_of_aiohttp_too(tmp_path: Path):
     ):
         assert asyncio.run(send()) == 400
     assert [miss.cause for miss in session.misses] == ["nothing recorded"]
+
+
+class Counting(BaseHTTPRequestHandler):
+    """Answers each request with another number."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.server.count = getattr(self.server, "count", 0) + 1  # type: ignore[attr-defined]
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(str(self.server.count).encode())  # type: ignore[attr-defined]
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests are quiet."""
+
+
+def test_a_form_of_aiohttp_is_not_the_json_that_looks_like_it(tmp_path: Path):
+    async def sent(**body: Any) -> str:
+        async with aiohttp.ClientSession() as session, session.post(url, **body) as response:
+            return await response.text()
+
+    bodies: list[dict[str, Any]] = [
+        {"json": {"a": "1"}}, {"data": {"a": "1"}}, {"json": "a"}, {"data": "a"},
+        {"data": [("a", "1"), ("b", "2")]}, {"json": [["a", "1"]]},
+    ]  # fmt: skip
+    path = tmp_path / "0.jsonl"
+    with HTTPServer(("127.0.0.1", 0), Counting) as server:
+        url = f"http://127.0.0.1:{server.server_port}/"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            with use(path, "once"):
+                said = [asyncio.run(sent(**body)) for body in bodies]
+        finally:
+            server.shutdown()
+            thread.join()
+    assert said == [str(number) for number in range(1, len(bodies) + 1)]
+    with use(path):
+        assert [asyncio.run(sent(**body)) for body in reversed(bodies)] == said[::-1]

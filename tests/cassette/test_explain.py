@@ -214,6 +214,11 @@ def test_an_explanation_does_nothing_to_a_terminal(path: Path):
     assert "+Something \\x1b[2Jelse" in found.text
 
 
+def test_no_mark_in_a_miss_turns_the_direction_of_what_is_read(path: Path):
+    found = miss(path, request("pay \u202e001\u2066 now"))
+    assert r"+pay \u202e001\u2066 now" in found.text
+
+
 def test_another_endpoint_is_the_first_difference(path: Path):
     call = CanonicalRequest.of("anthropic-messages", {}, [], is_model_call=True)
     found = miss(path, call)

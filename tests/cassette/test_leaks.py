@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,6 +17,8 @@ import anthropic
 import openai
 import pytest
 
+from harness.cassette.canonical import canonical_request
+from harness.cassette.format import StoredResponse
 from harness.cassette.http import use
 from harness.cassette.session import Session
 from harness.cassette.tool_results import RecordedTools
@@ -240,3 +243,26 @@ def said(event: dict[str, Any]) -> str:
 def test_a_key_in_an_old_recording_is_found(kind: str):
     line = json.dumps({"kind": "x", "add": [{"content": f"see {KINDS[kind].text} ok"}]})
     assert [found.rule for found in Redactor(SECRETS).find(line)] == [kind]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_key_in_the_bytes_of_a_request_is_in_no_file_and_is_found_again(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+):
+    url = "http://a/search"
+    path = tmp_path / "0.jsonl"
+    key = KINDS["OpenAI key, and others of its form"].secret
+    body = pack(f"{KNOWN.secret} and {key} ".encode() + b"\xff")
+    with open_store(path, "new_episodes", secrets=SECRETS) as store:
+        session = store.session("a")
+        request = canonical_request("POST", url, body)
+        assert session.claim(request) is None
+        session.append(request, StoredResponse(status=200, type="text", body="ok"), latency_s=0)
+        session.finish()
+    (line,) = [
+        one for one in map(json.loads, path.read_text().splitlines()) if one["kind"] == "parameters"
+    ]
+    assert base64.b64decode(line["body"]["base64"]) == b"[redacted] and [redacted] \xff"
+    with open_store(path, secrets=SECRETS) as store:
+        again = canonical_request("POST", url, body)
+        assert store.session("a").claim(again) is not None

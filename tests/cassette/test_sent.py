@@ -86,3 +86,10 @@ def test_a_request_that_was_edited_by_hand_is_not_found_by_its_old_bytes(tmp_pat
     stop = {**BODY, "messages": [{"role": "user", "content": "stop"}]}
     with use(path):
         assert post(1, json.dumps(stop).encode()) == text
+
+
+def test_the_same_bytes_put_elsewhere_are_no_model_call(tmp_path: Path):
+    path = tmp_path / "0.jsonl"
+    recorded(path, BODY)
+    with pytest.raises(ReplayMissError), use(path):
+        httpx2.put("http://h/v1/chat/completions", content=json.dumps(BODY).encode())

@@ -7,10 +7,12 @@ import functools
 import importlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 from vcr.cassette import Cassette  # type: ignore[import-untyped]
 from vcr.request import Request  # type: ignore[import-untyped]
@@ -19,8 +21,18 @@ from harness.cassette.body import is_packed, store_response, vcr_response
 from harness.cassette.http.answer import Answer, Live, answer_to, not_comparable
 from harness.cassette.http.streams import left_s
 
-_IN_AIOHTTP: ContextVar[list[Answer] | None] = ContextVar("harness_in_aiohttp", default=None)
-"""The answers given to the call of aiohttp that is under way here."""
+
+@dataclass(frozen=True, slots=True)
+class _AiohttpCall:
+    """A call of aiohttp that is under way."""
+
+    json: Any
+    """What it sends as JSON; None where it does not."""
+    given: list[Answer] = field(default_factory=list)
+    """The answers given to it."""
+
+
+_IN_AIOHTTP: ContextVar[_AiohttpCall | None] = ContextVar("harness_in_aiohttp", default=None)
 
 
 class Router(Cassette):  # type: ignore[misc]  # vcrpy is untyped
@@ -49,9 +61,9 @@ class Router(Cassette):  # type: ignore[misc]  # vcrpy is untyped
         if (rest := answer.missing_rest()) is not None:
             # These clients read an answer to its end before the agent sees its beginning.
             raise ConnectionResetError(str(rest)) from rest
-        given = _IN_AIOHTTP.get()
-        if given is not None:
-            given.append(answer)
+        call = _IN_AIOHTTP.get()
+        if call is not None:
+            call.given.append(answer)
         else:
             time.sleep(left_s(answer, _end_s(answer)))
         return vcr_response(answer.response)
@@ -83,13 +95,13 @@ def aiohttp_patches() -> Iterator[tuple[type, str, Callable[..., Any]]]:
 def _waiting(request: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     @functools.wraps(request)
     async def waiting(*args: Any, **kwargs: Any) -> Any:
-        given: list[Answer] = []
-        token = _IN_AIOHTTP.set(given)
+        call = _AiohttpCall(kwargs.get("json"))
+        token = _IN_AIOHTTP.set(call)
         try:
             response = await request(*args, **kwargs)
         finally:
             _IN_AIOHTTP.reset(token)
-        await asyncio.sleep(sum(left_s(answer, _end_s(answer)) for answer in given))
+        await asyncio.sleep(sum(left_s(answer, _end_s(answer)) for answer in call.given))
         return response
 
     return waiting
@@ -113,6 +125,10 @@ def _answer_to(request: Request) -> Answer | Live | None:
 
 def _body(request: Request) -> bytes:
     body = request.body
+    call = _IN_AIOHTTP.get()
+    if call is not None and call.json is not None and body is not None:
+        # The stub does not say whether it was given as `json=` or as `data=`.
+        return json.dumps(call.json, default=str).encode()
     if hasattr(body, "read"):
         return bytes(body.read())
     if isinstance(body, Iterator):
@@ -121,9 +137,8 @@ def _body(request: Request) -> bytes:
         return b""
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body)
-    if isinstance(body, dict | list | tuple | str | int | float):
-        # What aiohttp is given as `json=` or `data=`.
-        return json.dumps(body, default=str).encode()
+    if isinstance(body, Mapping | list | tuple):
+        return urlencode([*body.items()] if isinstance(body, Mapping) else body).encode()
     raise TypeError(f"it is of type {type(body).__name__!r}")
 
 
