@@ -76,7 +76,7 @@ def test_a_child_that_leaves_the_block_itself_does_not_touch_the_file(
 
             def work() -> str:
                 try:
-                    using.__exit__(raised and SystemExit, raised, None)
+                    using.__exit__(None if raised is None else SystemExit, raised, None)
                 except CassetteError as error:
                     return str(error)
                 return "left" if raised is None else raised.__notes__[0]
