@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from harness.cassette.canonical import canonical_request, writable
+from harness.cassette.canonical import canonical_request, shallow, writable
 from harness.cassette.convert.atif import is_atif, read_atif
 from harness.cassette.convert.exchange import Exchange, Found
 from harness.cassette.convert.times import read_time
@@ -114,7 +114,7 @@ def _values(path: Path) -> dict[int, Json]:
 
 def _parsed(text: str) -> Json:
     try:
-        return writable(json.loads(text, parse_constant=_refuse))
+        return writable(shallow(json.loads(text, parse_constant=_refuse)))
     except RecursionError:
         raise ValueError("nested too deeply") from None
 

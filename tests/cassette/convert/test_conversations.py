@@ -354,6 +354,7 @@ def edited(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         ('{"messages": [\n', "not JSON"),
         ('{"messages": []}\n{"messages"\n', "a.json:2: not JSON"),
         ("[" * 100_000, "nested too deeply"),
+        ({"messages": json.loads("[" * 300 + "]" * 300)}, "not JSON: more than 150 levels"),
         ({"steps": []}, "no known format; known are: ATIF"),
         ([1, 2], "no known format"),
         ({"messages": "x"}, "messages: expected a list"),
