@@ -59,11 +59,14 @@ def audit(path: Path, redactor: Redactor, cells: Cells | None = None) -> list[Fi
 
 
 def audit_partial(path: Path) -> Finding:
-    """What an unfinished recording beside a cassette means."""
+    """What an unfinished recording or change beside a cassette means."""
+    what, next_step = "recording", "record again to go on with it"
+    if path.suffix == ".new":
+        what, next_step = "change of the cassette", "the next one removes it"
     return Finding(
         kind="unfinished",
         file=str(path),
-        text="a recording that was not finished; record again to go on with it, or remove it",
+        text=f"a {what} that was not finished; {next_step}, or remove it",
     )
 
 

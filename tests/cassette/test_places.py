@@ -205,6 +205,13 @@ def test_nothing_is_recorded_where_nobody_would_find_it(
     assert path.exists() == (exists and change is not removed)
 
 
+def test_what_a_killed_change_left_goes_with_the_next_recording(path: Path):
+    say(path, "once", "a", "x")
+    path.with_name("0.jsonl.new").write_text("half")
+    say(path, "new_episodes", "b", "y")
+    assert names(path) == ["0.jsonl"]
+
+
 def test_a_file_that_was_replaced_is_not_replaced_by_what_was_made_of_the_old_one(path: Path):
     say(path, "once", "a", "x")
     store = open_store(path, "all")

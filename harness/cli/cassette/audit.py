@@ -72,11 +72,12 @@ def command(terminal: Terminal, paths: tuple[Path, ...], suites: tuple[str, ...]
 
 
 def _partials(paths: Sequence[Path]) -> Iterator[Path]:
-    """Unfinished recordings; a recording that was killed before it began is nothing."""
+    """Unfinished recordings and changes; one that was killed before it began is nothing."""
     for path in paths:
-        beside = path.with_name(f"{path.name}.partial")
-        found = sorted(path.rglob("*.jsonl.partial")) if path.is_dir() else [beside]
-        yield from (one for one in found if one.exists() and one.stat().st_size)
+        for end in ("partial", "new"):
+            beside = path.with_name(f"{path.name}.{end}")
+            found = sorted(path.rglob(f"*.jsonl.{end}")) if path.is_dir() else [beside]
+            yield from (one for one in found if one.is_file() and one.stat().st_size)
 
 
 def _lines(files: int, findings: Sequence[Finding]) -> Iterator[str]:
