@@ -10,7 +10,8 @@ from harness.cassette.journal import Journal, Place
 from harness.schema.record import JsonObject
 
 _INTERACTION = re.compile(
-    rb'\{"kind":"interaction","id":"([0-9a-f]{24}[0-9.]*)","parent":(?:null|"([0-9a-f]{24})"),'
+    rb'\{"kind":"interaction","id":"([0-9a-f]{24}[0-9.]*)",(?:"sent":"[0-9a-f]{24}",)?'
+    rb'"parent":(?:null|"([0-9a-f]{24})"),'
     rb'"chain":"([0-9a-f]{24})","parameters":"([0-9a-f]{24})",'
 )
 
