@@ -12,9 +12,9 @@ _RUN = re.compile(r"[A-Za-z0-9]+")
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-=")
 _AROUND_CHARS = 100
 
-_ESCAPES = r"\\{1,31}"
+_ESCAPES = r"\\{1,127}"
 """Before the letter of an escape: JSON within JSON doubles them."""
-_MAYBE_ESCAPED = r"\\{0,31}"
+_MAYBE_ESCAPED = r"\\{0,127}"
 _BREAK = rf"(?:(?:{_ESCAPES}r)?{_ESCAPES}n|\s)*"
 """Between two lines of an encoded text, with what it is indented by."""
 _PERCENT = "%(?:25)*"
@@ -93,7 +93,7 @@ def _spelled(character: str) -> str:
 def _plain(character: str) -> Iterator[str]:
     if character == "\\":
         # Some of what follows may belong to the next escape.
-        yield from (rf"\\{{{count}}}" for count in (16, 8, 4, 2, 1))
+        yield from (rf"\\{{{count}}}" for count in (64, 32, 16, 8, 4, 2, 1))
         return
     yield (_MAYBE_ESCAPED if character.isascii() else "") + re.escape(character)
     if not character.isascii():

@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -123,7 +124,7 @@ WAYS: dict[str, Callable[[str], str]] = {
     "Python's bytes": lambda key: repr(key.encode()),
     "JSON": json.dumps,
     "JSON in upper case": lambda key: json.dumps(key).replace("00e9", "00E9"),
-    "JSON four times": lambda key: json.dumps(json.dumps(json.dumps(json.dumps(key)))),
+    "JSON five times": lambda key: reduce(lambda text, _: json.dumps(text), range(5), key),
     "Go's JSON": by_go,
     "HTML": html.escape,
     "HTML in JSON by Go": lambda key: by_go(html.escape(key)),
