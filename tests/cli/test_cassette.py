@@ -235,6 +235,7 @@ def test_audit_finds_every_kind(recorded, harness, monkeypatch):
     edit(Path("cassettes/tiny/lines/1.jsonl"), "COMPLETED: checked", "COMPLETED: no")
     shutil.copytree("cassettes/tiny/fruit", "cassettes/tiny/gone")
     shutil.copy(LINES_0, "cassettes/tiny/fruit/2.jsonl.partial")
+    shutil.copy(LINES_0, "cassettes/tiny/fruit/0.jsonl.new")
     edit(Path("suites/tiny/fruit/instruction.md"), "apple", "pear")
     done = harness("cassette", "audit", "--suite", "tiny")
     assert done.code == 1
@@ -243,6 +244,7 @@ def test_audit_finds_every_kind(recorded, harness, monkeypatch):
     assert ["damaged", "cassettes/tiny/lines/1.jsonl:8"] in found
     assert ["orphaned", "cassettes/tiny/gone/0.jsonl"] in found
     assert ["unfinished", "cassettes/tiny/fruit/2.jsonl.partial"] in found
+    assert ["unfinished", "cassettes/tiny/fruit/0.jsonl.new"] in found
     assert any(
         kind == "stale" and place.startswith("cassettes/tiny/fruit/0") for kind, place in found
     )
