@@ -54,8 +54,8 @@ def use(
     session, which counts `served` and `recorded` answers and lists `misses`. Values of `*_API_KEY`
     variables, and what has the shape of a credential, are removed before anything is written.
 
-    Leaving it raises the first miss, whatever the code did with the error it got. Where an exception
-    of the code's own is on its way, the miss is a note on that.
+    Leaving it raises the first miss, whatever the code did with the error it got. Where another
+    exception of the code's own is on its way, the miss is a note on that.
 
     Args:
         path: The cassette file, made if it may be recorded.

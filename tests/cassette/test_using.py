@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import subprocess
 import sys
@@ -254,6 +255,37 @@ def test_a_request_after_the_block_is_refused_while_another_cassette_is_open(
 
     with pytest.raises(ReplayMissError, match=r"a task that was started while .*first\.jsonl"):
         asyncio.run(run())
+
+
+@pytest.mark.parametrize("mode", ["none", "new_episodes"])
+def test_a_request_after_the_last_cassette_is_closed_never_reaches_the_network(
+    tmp_path: Path, server: Upstream, mode: RecordMode
+):
+    path = tmp_path / "0.jsonl"
+    record(path, server, "one")
+
+    async def run() -> None:
+        go = asyncio.Event()
+
+        async def late() -> str | None:
+            await go.wait()
+            return await ask_async(server.port, "late")
+
+        async with use(path, mode):
+            task = asyncio.create_task(late())
+            await asyncio.sleep(0)
+        go.set()
+        with pytest.raises(openai.BadRequestError, match="that is closed"):
+            await task
+
+    asyncio.run(run())
+    with use(path, mode):
+        context = contextvars.copy_context()
+    with pytest.raises(openai.BadRequestError, match="that is closed"):
+        context.run(ask_openai, server.port, user("late"))
+    assert len(server.asked) == 1
+    assert ask_openai(server.port, user("after")) == "answer 2"
+    assert asyncio.run(ask_async(server.port, "after")) == "answer 3"
 
 
 @pytest.mark.parametrize(

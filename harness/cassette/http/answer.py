@@ -12,7 +12,7 @@ from harness.cassette.canonical import CanonicalRequest, canonical_request, sent
 from harness.cassette.events import event_pieces
 from harness.cassette.explain import explain_end
 from harness.cassette.format import StoredResponse
-from harness.cassette.http.routing import Use, candidates, missed
+from harness.cassette.http.routing import CURRENT, Use, candidates, missed
 from harness.cassette.playback import Fault, Playback
 from harness.errors import HarnessError, ReplayMissError
 
@@ -151,6 +151,12 @@ def _refused(method: str, url: str, uses: Sequence[Use]) -> Answer:
             " Start the thread with contextvars.copy_context().run, or run fewer trials at once."
         )
     return _miss(missed(uses, "no context", text))
+
+
+def late_answer(method: str, url: str) -> Answer | None:
+    """What a request gets whose cassette was closed before; None for any other."""
+    use = CURRENT.get()
+    return _refused(method, url, (use,)) if use is not None and use.over else None
 
 
 def not_comparable(method: str, url: str, error: Exception) -> Answer | None:

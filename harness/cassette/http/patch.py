@@ -10,6 +10,7 @@ from vcr.cassette import CassetteContextDecorator  # type: ignore[import-untyped
 from harness.cassette.answers import Answers
 from harness.cassette.http.around import around_patches
 from harness.cassette.http.connections import connection_patches
+from harness.cassette.http.late import refuse_late_requests
 from harness.cassette.http.routing import CURRENT, LOCK, OPEN, Use
 from harness.cassette.http.stubs import Router, aiohttp_patches
 from harness.cassette.http.transports import transport_patches
@@ -43,18 +44,22 @@ def use(session: Answers, playback: Playback | None = None) -> Iterator[None]:
     try:
         yield
     finally:
+        is_here = False
         try:
             # A fixture's beginning and end may be two tasks, and so two contexts: then this one
             # never had it, and what is closed answers nothing in the other.
             with suppress(ValueError):
                 CURRENT.reset(token)
+                is_here = True
         finally:
             _leave(entry)
+            entry.over = is_here
 
 
 def _enter(entry: Use) -> None:
     with LOCK:
         if not OPEN:
+            refuse_late_requests()
             patch = Router.use(
                 path="harness",
                 skip_patchers=("httpx", "httpx2", "aiohttp"),

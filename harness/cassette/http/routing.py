@@ -34,6 +34,8 @@ class Use:
         """Digest of a request -> its answer, which a fault has spoiled: for the same again."""
         self.growing = Growing()
         self.open = True
+        self.over = False
+        """Whether the code that it was for has ended: what still comes in its context is late."""
         self._unfinished: set[Unfinished] = set()
         self._lock = threading.Lock()
 

@@ -36,21 +36,23 @@ _OTHERS = {
 
 def transport_patches() -> Iterator[tuple[type, str, _Handle]]:
     """Class, method, and what stands in its place while a cassette is open."""
+    for library, transport in transports():
+        if (handle := vars(transport).get("handle_request")) is not None:
+            yield transport, "handle_request", _handle(library, handle)
+        if (handle := vars(transport).get("handle_async_request")) is not None:
+            yield transport, "handle_async_request", _handle_async(library, handle)
+
+
+def transports() -> Iterator[tuple[ModuleType, type]]:
+    """The classes of transports, each with the library whose requests it takes."""
     for library in LIBRARIES:
         for name in _NAMES:
-            yield from _patches(library, getattr(library, name))
+            yield library, getattr(library, name)
         if library.__name__ == "httpx":
             for other, names in _OTHERS.items():
                 for module in installed(other):
                     for name in names:
-                        yield from _patches(library, getattr(module, name))
-
-
-def _patches(library: ModuleType, transport: type) -> Iterator[tuple[type, str, _Handle]]:
-    if (handle := vars(transport).get("handle_request")) is not None:
-        yield transport, "handle_request", _handle(library, handle)
-    if (handle := vars(transport).get("handle_async_request")) is not None:
-        yield transport, "handle_async_request", _handle_async(library, handle)
+                        yield library, getattr(module, name)
 
 
 def _handle(library: ModuleType, handle: _Handle) -> _Handle:
@@ -62,7 +64,7 @@ def _handle(library: ModuleType, handle: _Handle) -> _Handle:
         if isinstance(found, Answer):
             if found.timed:
                 time.sleep(left_s(found, found.wait_s))
-            return _response(library, request, found)
+            return response_to(library, request, found)
         _ask_for_plain(request)
         with seen():
             response = handle(transport, request)
@@ -84,7 +86,7 @@ def _handle_async(library: ModuleType, handle: _AsyncHandle) -> _AsyncHandle:
         if isinstance(found, Answer):
             if found.timed:
                 await anyio.sleep(left_s(found, found.wait_s))
-            return _response(library, request, found)
+            return response_to(library, request, found)
         _ask_for_plain(request)
         with seen():
             response = await handle(transport, request)
@@ -135,7 +137,8 @@ async def _read_async(stream: AsyncTee) -> bytes:
         await stream.aclose()
 
 
-def _response(library: ModuleType, request: Any, answer: Answer) -> Any:
+def response_to(library: ModuleType, request: Any, answer: Answer) -> Any:
+    """An answer as the library's own kind of response."""
     if answer.ending == "timeout":
         raise library.ReadTimeout("Injected fault: the answer never came.", request=request)
     stored = answer.response
