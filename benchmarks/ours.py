@@ -25,6 +25,7 @@ from benchmarks.corpus import (
     step,
     task,
 )
+from benchmarks.replay import OTHER_BYTES
 from benchmarks.sdk import HOST, asker
 from benchmarks.timing import Effort, Recorder, ThroughSdk, measure
 from harness.cassette.body import store_response
@@ -79,9 +80,9 @@ def record(vendor: Vendor, numbers: Sequence[int], path: Path) -> float:
 class HttpFront(ThroughSdk):
     """The vendor's SDK, its requests answered from the cassette."""
 
-    def __init__(self, vendor: Vendor) -> None:
+    def __init__(self, vendor: Vendor, base_url: str = HOST) -> None:
         super().__init__(vendor)
-        self._ask = asker(vendor)
+        self._ask = asker(vendor, base_url=base_url)
 
     @contextmanager
     def opened(self, path: Path) -> Iterator[Callable[[Any], Any]]:
@@ -145,12 +146,17 @@ def _messages_of(conversation: int, turn: int) -> tuple[Message, ...]:
 FRONTS: dict[str, Callable[[Vendor], Recorder]] = {"http": HttpFront, "direct": DirectFront}
 
 
+def _other_bytes(vendor: Vendor) -> Recorder:
+    """Asks below another path: what was recorded is not found by its bytes, but by its meaning."""
+    return HttpFront(vendor, f"{HOST}/other")
+
+
 def main(action: str, vendor_name: str, calls: int, path: str, **effort: Any) -> dict[str, Any]:
     """Record a cassette, or replay it through a front."""
     vendor = VENDORS[vendor_name]
     if action == "record":
         return {"record_ms": record(vendor, range(calls), Path(path)) * 1e3}
-    front = FRONTS[action](vendor)
+    front = {**FRONTS, OTHER_BYTES: _other_bytes}[action](vendor)
     return measure(action, front, vendor, calls, Path(path), Effort(**effort)).as_json()
 
 

@@ -19,6 +19,7 @@ from benchmarks.timing import Effort, Row
 from benchmarks.workers import Worker, WorkerFailed
 
 FRONTS = ("http", "direct")
+OTHER_BYTES = "http, other bytes"
 PEERS = {
     "vcrpy YAML": ("openai", "anthropic"),
     "vcrpy JSON": ("openai", "anthropic"),
@@ -48,6 +49,8 @@ class Plan:
     """What is measured."""
 
     sizes: tuple[int, ...] = (100, 1_000, 5_000, 50_000)
+    other_bytes: int = 1_000
+    """The size at which calls are also made in other bytes than they were recorded in."""
     peer_sizes: tuple[int, ...] = (100, 1_000, 5_000)
     sample: int = 3_000
     """Calls that are compared in recordings that are longer than every other recorder's."""
@@ -90,6 +93,9 @@ def run(plan: Plan, workers: Workers) -> Results:
         for vendor in VENDORS:
             for front in FRONTS:
                 _measure_ours(plan, workers, front, vendor, fast, results)
+            if plan.other_bytes in plan.sizes:
+                once = replace(plan, sizes=(plan.other_bytes,))
+                _measure_ours(once, workers, OTHER_BYTES, vendor, fast, results)
             for peer in (p for p, vendors in PEERS.items() if vendor in vendors):
                 _measure_peer(plan, workers, peer, vendor, fast, results)
         _say(f"{plan.many:,} cassettes of one conversation")

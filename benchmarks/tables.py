@@ -10,10 +10,14 @@ from importlib.metadata import version
 
 from benchmarks.corpus import VENDORS, Vendor
 from benchmarks.demands import Demand
-from benchmarks.replay import Results
+from benchmarks.replay import OTHER_BYTES, Results
 from benchmarks.timing import Row
 
-NAMES = {"http": "ours, HTTP front", "direct": "ours, direct front"}
+NAMES = {
+    "http": "ours, HTTP front",
+    "direct": "ours, direct front",
+    OTHER_BYTES: "ours, other bytes",
+}
 HEADINGS = ("", "recorded", "calls/s", "of limit", "open ms", "MB", "file MB", "B/call", "wrong")
 _ROW = "{:<20} {:>8}  {:>8} {:>8}  {:>8}  {:>6}  {:>7}  {:>6}  {:>5}"
 
