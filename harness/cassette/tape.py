@@ -21,7 +21,6 @@ from harness.cassette.format import (
     ToolLine,
     TrialLine,
     VerdictLine,
-    request_of,
 )
 from harness.cassette.index import Index
 from harness.cassette.journal import Journal, Place
@@ -205,7 +204,8 @@ class Tape:
         # Nobody says that there is no other answer, in a line that is damaged.
         self.check()
         lines = [self.interaction(name) for name in names]
-        if any(request_of(name) == request_digest for name in used):
+        earlier = (f"{request_digest}.{before}" for before in range(ordinal if lines else 0))
+        if any(name in used for key in earlier for name in self.index.answers(key)):
             # The trial made this request, and less often than others did.
             lines = [line for line in lines if line.variant == variant]
         return min(lines, key=lambda line: (line.repeats, line.variant != variant), default=None)
