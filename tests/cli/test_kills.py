@@ -56,7 +56,8 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path, seed: int) -> None
             recording.wait()
             after = recorded(cassettes)
             for name, lines in before.items():
-                assert after[name][: len(lines)] == lines, name
+                # A file in which nothing had been recorded yet may go.
+                assert after.get(name, [])[: len(lines)] == lines, name
         done = in_subprocess(
             "run", "tiny", "--record-mode", "new_episodes", "--out", "finished", folder=tmp_path
         )
