@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
 
 from harness.cassette.broken import unexpected_told
 from harness.cassette.canonical import CanonicalRequest
@@ -16,7 +15,6 @@ from harness.cassette.format import (
     InteractionLine,
     StoredResponse,
     StoredResult,
-    TrialLine,
     request_of,
 )
 from harness.cassette.keeping import LiveAnswer, Unsettled, is_passing
@@ -24,6 +22,7 @@ from harness.cassette.nearest import find_clean
 from harness.cassette.position import InOrder, RequestDifference
 from harness.cassette.rules import Rules
 from harness.cassette.tape import Tape, ToolKey, verdict_id
+from harness.cassette.used import Used
 from harness.errors import HarnessError, InfrastructureError, ReplayMissError
 from harness.schema.results import Verdict
 
@@ -76,9 +75,7 @@ class Session:
         self._literal = self.redactor.without_rules()
         self._redacted = redacting(self.redactor)
         self._cursors: Counter[str] = Counter()
-        self._interactions: list[str] = []
-        self._tools: list[str] = []
-        self._verdicts: list[str] = []
+        self._uses = Used()
         self._unsettled = Unsettled(keep_errors=rules.rules.keep_errors, replaces=replaces)
         self._repeating: dict[str, InteractionLine] = {}
         self._in_order = InOrder(tape) if tape.by_position else None
@@ -213,7 +210,7 @@ class Session:
 
     def _advance(self, line: InteractionLine, *, is_model_call: bool) -> None:
         # First: if an exception comes in between, the next such request gets the same.
-        self._interactions.append(line.id)
+        self._uses.interactions.append(line.id)
         self._spend(line, is_model_call=is_model_call)
 
     def _spend(self, line: InteractionLine, *, is_model_call: bool) -> None:
@@ -253,7 +250,7 @@ class Session:
             if self.error is not None:
                 raise InfrastructureError(str(self.error))
             answer = LiveAnswer(self._clean(request), response, latency_s, first_byte_s)
-            if self._unsettled.settles(answer, len(self._interactions) + 1):
+            if self._unsettled.settles(answer, len(self._uses.interactions) + 1):
                 self._append(answer)
 
     def _append(self, answer: LiveAnswer, *, repeats: bool = False) -> None:
@@ -304,14 +301,14 @@ class Session:
             line = self._tape.tool(key.id) if self._in_order is None else self._in_order.tool(key)
             if line is None:
                 return None
-            self._tools.append(line.id)
+            self._uses.tools.append(line.id)
             return line.result
 
     def record_tool(self, key: ToolKey, result: StoredResult, sandbox: str | None) -> None:
         """Record a tool call's result, already redacted; it is on disk when this returns."""
         with self._whole():
             name = self._tape.add_tool(key, result, sandbox=sandbox, variant=self.variant)
-            self._tools.append(name)
+            self._uses.tools.append(name)
 
     def verdict(self, transcript_digest: str, tests_digest: str) -> Verdict | None:
         """The recorded word of the verifier on this transcript; None where there is none."""
@@ -319,7 +316,7 @@ class Session:
             line = self._tape.verdict(verdict_id(transcript_digest, tests_digest))
             if line is None:
                 return None
-            self._verdicts.append(line.id)
+            self._uses.verdicts.append(line.id)
             return line.verdict
 
     def record_verdict(
@@ -328,7 +325,7 @@ class Session:
         """Record the verifier's word; gives it back as recorded, without secrets."""
         clean = Verdict.model_validate(self.redactor.json(verdict.model_dump(mode="json")))
         with self._whole():
-            self._verdicts.append(
+            self._uses.verdicts.append(
                 self._tape.add_verdict(transcript_digest, tests_digest, clean, variant=self.variant)
             )
         return clean
@@ -363,18 +360,9 @@ class Session:
         with self._whole():
             for answer in self._unsettled.take_errors():
                 self._append_error(answer)
-            if not (self._interactions or self._tools or self._verdicts):
-                return
-            self._tape.add_trial(
-                TrialLine(
-                    variant=self.variant,
-                    task_digest=self._tape.origin.task_digest,
-                    finished_at=datetime.now(UTC),
-                    interactions=tuple(self._interactions),
-                    tools=tuple(self._tools),
-                    verdicts=tuple(self._verdicts),
-                )
-            )
+            trial = self._uses.finished(self.variant, self._tape.origin.task_digest)
+            if trial is not None:
+                self._tape.add_trial(trial)
 
     def _refuse_after_miss(self) -> None:
         if self.error is not None:

@@ -7,7 +7,7 @@ import os
 import platform
 import secrets
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from harness.runner.plan import Cell
 from harness.runner.trial import TrialSettings
 from harness.schema.presets import PresetName
 from harness.schema.results import Fork, RunRecord
-from harness.schema.suite import Suite
+from harness.schema.suite import Suite, Task
 
 SHAPING = ("loop-harness", "anthropic", "openai", "vcrpy", "pydantic", "jsonschema")
 """Packages whose version can change a trial."""
@@ -71,11 +71,7 @@ def start_run(
         faults=faults,
         forked=forked,
         tasks={cell.task.name: cell.task.digest for cell in cells},
-        titles={
-            task.name: task.scenario.title
-            for task in (cell.task for cell in cells)
-            if task.scenario is not None and task.scenario.title
-        },
+        titles=_titles(cell.task for cell in cells),
         variants=tuple(variant for variant in suite.variants if variant.name in used),
         repeats=1 + max(cell.repeat for cell in cells),
         planned_trials=len(planned),
@@ -85,6 +81,13 @@ def start_run(
     )
     redactor = Redactor(settings.secrets, extra=suite.recording.redact)
     return RunLog.create(out or reports / run_id, redactor.record(run))
+
+
+def _titles(tasks: Iterable[Task]) -> dict[str, str]:
+    """What scenarios call themselves, by name."""
+    return {
+        task.name: task.scenario.title for task in tasks if task.scenario and task.scenario.title
+    }
 
 
 def _versions() -> dict[str, str]:

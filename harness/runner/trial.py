@@ -162,7 +162,26 @@ def run_trial(
     scores = score_trial(
         ScoreInput(task=spec.task, model=spec.model, trajectory=trajectory, verdict=verdict)
     )
-    replayed = Replayed(
+    record = trial_record(
+        spec,
+        trajectory,
+        verdict,
+        scores,
+        duration_s=duration_s,
+        replayed=_replayed(spec, session, tools, playback),
+    )
+    return Trial(
+        redactor.record(record),
+        redactor.record(trajectory),
+        None if verdict is None else redactor.record(verdict),
+    )
+
+
+def _replayed(
+    spec: TrialSpec, session: Session, tools: RecordedTools, playback: Playback
+) -> Replayed:
+    """What the trial used of its cassette."""
+    return Replayed(
         cassette=cassette_file(spec).as_posix(),
         served=session.served,
         recorded=session.recorded,
@@ -170,14 +189,6 @@ def run_trial(
         tool_differences=len(tools.differences),
         tool_changes=tool_changes(tools.differences, session.redactor),
         miss=_first_miss(session),
-    )
-    record = trial_record(
-        spec, trajectory, verdict, scores, duration_s=duration_s, replayed=replayed
-    )
-    return Trial(
-        redactor.record(record),
-        redactor.record(trajectory),
-        None if verdict is None else redactor.record(verdict),
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from harness.cassette.body import store_response, unpacker
 from harness.cassette.events import EventReader, is_json_lines, is_server_sent
@@ -29,6 +30,18 @@ class Recording:
         self._reader = EventReader(content_type, live.request.endpoint) if is_stream else None
         self._open = False  # as long as an exception may come before it is begun
         self._open = live.use.begins(self)
+
+    @contextmanager
+    def passed_on(self) -> Iterator[None]:
+        """While the body is read: recorded at its end, not at all where the connection fails."""
+        try:
+            yield
+        except GeneratorExit:  # the agent reads no further: it will say so
+            raise
+        except BaseException:
+            self.give_up()
+            raise
+        self.end()
 
     def take(self, piece: bytes) -> None:
         """Take what is passed on next: with the last event in it, the answer is on disk."""

@@ -42,16 +42,10 @@ class Tee(*_BODY):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[bytes]:
         """Read it."""
-        try:
+        with self._recording.passed_on():
             for piece in self._stream:
                 self._recording.take(piece)
                 yield piece
-        except GeneratorExit:
-            raise
-        except BaseException:
-            self._recording.give_up()
-            raise
-        self._recording.end()
 
     def close(self) -> None:
         """Leave it; what was read is recorded."""
@@ -71,16 +65,10 @@ class AsyncTee(*_ASYNC_BODY):  # type: ignore[misc]
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Read it."""
-        try:
+        with self._recording.passed_on():
             async for piece in self._stream:
                 self._recording.take(piece)
                 yield piece
-        except GeneratorExit:
-            raise
-        except BaseException:
-            self._recording.give_up()
-            raise
-        self._recording.end()
 
     async def aclose(self) -> None:
         """Leave it; what was read is recorded."""
