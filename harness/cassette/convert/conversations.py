@@ -16,6 +16,7 @@ from harness.cassette.convert.transcript import Transcript, every_assistant, exc
 from harness.cassette.format import StoredResponse
 from harness.cassette.keeping import keeping
 from harness.errors import BadInputError
+from harness.loader.reading import read_text
 from harness.redaction import Redactor
 from harness.schema.record import Json, JsonObject
 
@@ -86,12 +87,7 @@ def _objects(numbered: Mapping[int, Json], keys: Sequence[str]) -> dict[int, Jso
 
 def _values(path: Path) -> dict[int, Json]:
     """The JSON value of a file, or those of its lines, by the number of the line."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise BadInputError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadInputError(f"{path}: not a text in UTF-8: {error.reason}") from error
+    text = read_text(path, purpose="recorded conversations").removeprefix("\ufeff")
     if not text.strip():
         raise BadInputError(f"{path}: the file is empty")
     try:

@@ -13,6 +13,7 @@ from vcr.serializers import yamlserializer  # type: ignore[import-untyped]
 from harness.cassette.convert.exchange import Exchange, Found
 from harness.cassette.convert.vcr import exchange_from_vcr, vcr_interactions
 from harness.errors import BadInputError
+from harness.loader.reading import read_text
 from harness.redaction import Redactor
 
 _MAX_DEPTH = 200
@@ -52,12 +53,7 @@ def _read(path: Path, name: str, redactor: Redactor) -> Found:
 
 
 def _parsed(path: Path) -> object:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadInputError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadInputError(f"{path}: not a text in UTF-8: {error.reason}") from error
+    text = read_text(path, purpose="a vcrpy cassette")
     if not text.strip():
         raise ValueError("the file is empty: there is nothing to import")
     try:
