@@ -127,9 +127,7 @@ class ToolCallAnswerer:
         admitted, refused = self._past_the_guards(batch)
         if self._is_cancelled(turn):
             return
-        ran = dict(
-            zip((call.position for call in admitted), self._run(admitted, turn), strict=True)
-        )
+        ran = {one.in_hand.position: one for one in self._run(admitted, turn)}
         for in_hand in batch:
             if in_hand.position in ran:
                 self._settle(ran[in_hand.position], turn)
@@ -137,6 +135,8 @@ class ToolCallAnswerer:
                 self._refuse(in_hand, refused[in_hand.position], turn)
             elif in_hand.supplied is not None and turn.ending is None:
                 self._supply(in_hand, turn)
+        if len(ran) < len(admitted):
+            self._is_cancelled(turn)
 
     def _past_the_guards(
         self, batch: Sequence[CallInHand]
@@ -168,13 +168,17 @@ class ToolCallAnswerer:
         return True
 
     def _run(self, admitted: Sequence[CallInHand], turn: AnsweredTurn) -> list[Ran]:
+        started: list[CallInHand] = []
         for in_hand in admitted:
+            if self.control.is_cancelled:
+                break
+            started.append(in_hand)
             name = in_hand.call.name
             self.executed.append(name)
             turn.executed.append(name)
             invocation = self._invocation(in_hand)
             self.events.emit("tool_started", payload=invocation, id=in_hand.call.id, name=name)
-        return run_together(self._invoke, admitted)
+        return run_together(self._invoke, started)
 
     def _invocation(self, in_hand: CallInHand) -> ToolInvocation:
         return ToolInvocation(

@@ -218,7 +218,7 @@ def test_a_cancel_lets_its_batch_finish_and_no_other_begin() -> None:
     meeting = Meeting(2)
 
     def observe(event: Event) -> None:
-        if event.kind == "tool_started":
+        if event.kind == "tool_started" and event.data["id"] == "c1":
             loops[0].cancel()
 
     loop, _ = make([many("meet", 5)], tools=[meeting.tool], parallel_tools=2, observers=[observe])
@@ -236,3 +236,24 @@ def test_no_call_runs_after_one_that_certainly_ends_the_run(at_once: int, how: A
     assert trajectory.termination_reason in (Reason.TOOL_ERROR, Reason.ERROR)
     assert trajectory.tools_executed == ()
     assert len(trajectory.messages[-1].tool_results) == 2
+
+
+def test_a_cancel_while_calls_are_started_starts_no_more_of_them() -> None:
+    loops: list[Loop] = []
+
+    def cancel(event: Event) -> None:
+        if event.kind == "tool_started":
+            loops[0].cancel("enough")
+
+    loop, _ = make(
+        [many("look", 3), DONE],
+        tools=[returns("look", "seen")],
+        parallel_tools=3,
+        observers=[cancel],
+    )
+    loops.append(loop)
+    trajectory = loop.run("Do the task.")
+    assert trajectory.termination_reason is Reason.CANCELLED
+    assert trajectory.tools_executed == ("look",)
+    told = [(one.content, one.is_error) for one in trajectory.messages[-1].tool_results]
+    assert told == [("seen", False)] + 2 * [("Not run: the run ended (cancelled).", True)]
