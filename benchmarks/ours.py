@@ -28,12 +28,12 @@ from benchmarks.corpus import (
 from benchmarks.replay import OTHER_BYTES
 from benchmarks.sdk import HOST, asker
 from benchmarks.timing import Effort, Recorder, ThroughSdk, measure
-from harness.cassette.body import store_response
-from harness.cassette.canonical import canonical_request, sent_digest
 from harness.cassette.direct import DirectProvider
-from harness.cassette.session import Session
-from harness.cassette.store import Store
-from harness.cassette.tape import Origin
+from harness.cassette.file.tape import Origin
+from harness.cassette.replay.session import Session
+from harness.cassette.replay.store import Store
+from harness.cassette.request.canonical import canonical_request, sent_digest
+from harness.cassette.response.body import store_response
 from harness.cassette.using import use
 from harness.protocols import Dialect, Provider
 from harness.providers.anthropic_messages import AnthropicMessages

@@ -102,6 +102,37 @@ def test_the_import_rule_itself(importer, imported, allowed):
     assert may_import(importer, imported) is allowed
 
 
+CASSETTE = (
+    ("format", "playback"),
+    ("request",),
+    ("response",),
+    ("file", "secrets"),
+    ("show",),
+    ("replay", "care", "convert"),
+    ("http",),
+    ("direct", "using"),
+    ("vcr_users",),
+)
+"""The folders and modules of the cassette layer, which is a stack of its own."""
+
+
+def test_the_parts_of_the_cassette_import_only_what_lies_below_them():
+    level = {name: number for number, names in enumerate(CASSETTE) for name in names}
+    wrong = []
+    for path, tree in modules():
+        _, part, *rest = path.with_suffix("").parts
+        if part != "cassette" or rest == ["__init__"]:
+            continue
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            package, _, inside = (node.module or "").partition(".cassette.")
+            imported = inside.partition(".")[0]
+            if package == "harness" and imported != rest[0] and level[imported] >= level[rest[0]]:
+                wrong.append(f"{path}:{node.lineno} imports {node.module}")
+    assert wrong == []
+
+
 def test_nothing_is_imported_inside_a_function():
     wrong = [
         f"{path}:{inner.lineno}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from harness.cassette.answers import Answers, Before
-from harness.cassette.canonical import CanonicalRequest, model_request
 from harness.cassette.format import InteractionLine, StoredResponse
-from harness.cassette.growing import Growing
 from harness.cassette.http import use
+from harness.cassette.replay.answers import Answers, Before
+from harness.cassette.request.canonical import CanonicalRequest, model_request
+from harness.cassette.request.growing import Growing
 from harness.errors import (
     ConfigurationError,
     HarnessError,

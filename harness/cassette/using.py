@@ -12,13 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, get_args
 
+from harness.cassette.file.tape import Origin
 from harness.cassette.http import use as use_session
 from harness.cassette.playback import FaultPlan, Playback
-from harness.cassette.redact import secrets_in
-from harness.cassette.rules import Rules
-from harness.cassette.session import Session
-from harness.cassette.store import Store
-from harness.cassette.tape import Origin
+from harness.cassette.replay.session import Session
+from harness.cassette.replay.store import Store
+from harness.cassette.request.rules import Rules
+from harness.cassette.secrets import secrets_in
 from harness.errors import BadInputError, HarnessError, ReplayMissError
 from harness.loader.reading import validated
 from harness.redaction import Redactor

@@ -14,7 +14,7 @@ import click
 from harness.analysis import numbers
 from harness.analysis.exact import UnscoredTrial
 from harness.analysis.misses import MissGroup
-from harness.cassette.prune import plan_pruning
+from harness.cassette.care.prune import plan_pruning
 from harness.cli import FINE, UNDECIDED
 from harness.cli.execution import (
     Answering,

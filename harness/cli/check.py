@@ -12,7 +12,7 @@ import click
 
 from harness.analysis.baseline import CheckResult, check
 from harness.analysis.misses import MissGroup, group_misses
-from harness.cassette.redact import secrets_in
+from harness.cassette.secrets import secrets_in
 from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
 from harness.cli.execution import (
     Planned,

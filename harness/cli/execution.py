@@ -10,8 +10,8 @@ from pathlib import Path
 
 from harness.backends.local import LocalBackend
 from harness.cassette.playback import FaultPlan
-from harness.cassette.redact import secrets_in
-from harness.cassette.store import check_file
+from harness.cassette.replay.store import check_file
+from harness.cassette.secrets import secrets_in
 from harness.cli.options import environment
 from harness.cli.run_folder import REPORTS
 from harness.cli.terminal import Terminal

@@ -9,7 +9,7 @@ from itertools import groupby
 from pydantic import Field
 
 from harness.analysis import numbers
-from harness.cassette.view import CassetteView, InteractionView, read
+from harness.cassette.file.view import CassetteView, InteractionView, read
 from harness.cli.execution import Planned
 from harness.cli.terminal import table
 from harness.errors import ModelCallError

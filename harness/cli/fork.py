@@ -12,7 +12,7 @@ import click
 from harness.analysis import numbers
 from harness.analysis.exact import unscored_trial
 from harness.analysis.misses import group_misses
-from harness.cassette.view import read
+from harness.cassette.file.view import read
 from harness.cli import FINE, UNDECIDED
 from harness.cli.execution import REPLAY, Answering, Planned, Selection, check_keys, plan_suite
 from harness.cli.options import Folder, environment, make_command

@@ -13,7 +13,7 @@ from harness.cassette.convert.conversations import read_conversations
 from harness.cassette.convert.exchange import Found
 from harness.cassette.convert.reading_vcr import read_vcr
 from harness.cassette.convert.writing import Target, targets, write
-from harness.cassette.redact import secrets_in
+from harness.cassette.secrets import secrets_in
 from harness.cli import FINE
 from harness.cli.options import environment, make_command
 from harness.cli.terminal import Terminal

@@ -12,7 +12,7 @@ import pytest
 
 from harness.analysis.baseline import difference
 from harness.analysis.exact import describe, trial_differences
-from harness.cassette.redact import secrets_in
+from harness.cassette.secrets import secrets_in
 from harness.errors import BadInputError, HarnessError
 from harness.loader.scenarios import is_scenarios
 from harness.loader.suite import load_suite

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from harness.cassette.answers import Answers, Before
-from harness.cassette.canonical import CanonicalRequest
 from harness.cassette.direct import DirectProvider
+from harness.cassette.file.tape import ToolKey
 from harness.cassette.format import InteractionLine, StoredResult
-from harness.cassette.session import Session
-from harness.cassette.store import Store
-from harness.cassette.tape import ToolKey
+from harness.cassette.replay.answers import Answers, Before
+from harness.cassette.replay.session import Session
+from harness.cassette.replay.store import Store
+from harness.cassette.request.canonical import CanonicalRequest
 from harness.protocols import OnDelta, Provider
 from harness.providers.catalog import NO_KEY, dialect_of, live_client
 from harness.runner.plan import TrialSpec

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from harness.cassette.canonical import canonical_json, writable
-from harness.cassette.reading import difference
-from harness.cassette.tool_results import Difference
+from harness.cassette.replay.tool_results import Difference
+from harness.cassette.request.canonical import canonical_json, writable
+from harness.cassette.show.text_diff import difference
 from harness.redaction import Redactor
 from harness.schema.record import JsonObject
 from harness.schema.results import ToolChange

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.cassette.answers import Answers
 from harness.cassette.direct import DirectProvider
+from harness.cassette.file.tape import Origin
 from harness.cassette.http import use
 from harness.cassette.playback import FaultPlan, Playback
-from harness.cassette.rules import Rules
-from harness.cassette.session import Session
-from harness.cassette.store import Store
-from harness.cassette.tape import Origin
-from harness.cassette.tool_results import RecordedTools
+from harness.cassette.replay.answers import Answers
+from harness.cassette.replay.session import Session
+from harness.cassette.replay.store import Store
+from harness.cassette.replay.tool_results import RecordedTools
+from harness.cassette.request.rules import Rules
 from harness.errors import BadInputError, InfrastructureError
 from harness.protocols import Provider
 from harness.providers.catalog import NO_KEY, VENDORS, dialect_of, live_client

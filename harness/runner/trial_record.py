@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.cassette.canonical import digest
+from harness.cassette.request.canonical import digest
 from harness.runner.log import TRAJECTORIES
 from harness.runner.plan import TrialSpec
 from harness.schema.results import MissCause, Score, ToolChange, TrialRecord, Verdict

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.cassette.canonical import CanonicalRequest
+from harness.cassette.file.tape import Origin
 from harness.cassette.format import StoredResponse
-from harness.cassette.rules import Rules
-from harness.cassette.session import Session
-from harness.cassette.store import Store
-from harness.cassette.tape import Origin
+from harness.cassette.replay.session import Session
+from harness.cassette.replay.store import Store
+from harness.cassette.request.canonical import CanonicalRequest
+from harness.cassette.request.rules import Rules
 from harness.redaction import Redactor
 from harness.schema.record import JsonObject
 from harness.schema.results import RecordMode

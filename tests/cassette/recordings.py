@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from harness.cassette.canonical import CanonicalRequest
+from harness.cassette.file.tape import Origin, ToolKey
 from harness.cassette.format import StoredResponse, StoredResult
-from harness.cassette.session import Session
-from harness.cassette.tape import Origin, ToolKey
+from harness.cassette.replay.session import Session
+from harness.cassette.request.canonical import CanonicalRequest
 from harness.schema.record import JsonObject
 from harness.schema.results import Verdict
 from tests.cassette.cells import ORIGIN, open_store, request

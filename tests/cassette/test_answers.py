@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassette.answers import Before
 from harness.cassette.format import InteractionLine
+from harness.cassette.replay.answers import Before
 from harness.errors import ReplayMissError
 from tests.cassette.cells import answer, ask, open_store, request
 

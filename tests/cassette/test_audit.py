@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cassette.audit import audit
-from harness.cassette.canonical import digest
-from harness.cassette.cells import Expected
+from harness.cassette.care.audit import audit
+from harness.cassette.care.cells import Expected
+from harness.cassette.file.lines import compact
 from harness.cassette.format import StoredResponse, seal
-from harness.cassette.lines import compact
+from harness.cassette.request.canonical import digest
 from harness.redaction import Redactor
 from tests.cassette.recordings import drop, edit, lines, record, record_judged
 

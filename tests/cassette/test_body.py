@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cassette.body import answering_model, response_bytes, store_response
-from harness.cassette.events import EventReader
+from harness.cassette.response.body import answering_model, response_bytes, store_response
+from harness.cassette.response.events import EventReader
 from harness.redaction import Redactor
 
 PLAIN = Redactor({}, rules=False)

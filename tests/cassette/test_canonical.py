@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cassette.canonical import (
+from harness.cassette.request.canonical import (
     CanonicalRequest,
     canonical_json,
     canonical_request,

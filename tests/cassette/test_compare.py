@@ -3,8 +3,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from harness.cassette.compare import Difference, compare
-from harness.cassette.repair import repair
+from harness.cassette.care.repair import repair
+from harness.cassette.show.compare import Difference, compare
 from tests.cassette.recordings import edit, record, record_judged
 
 

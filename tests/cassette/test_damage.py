@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from harness.cassette.file.tape import ToolKey
 from harness.cassette.format import StoredResult
-from harness.cassette.session import Session
-from harness.cassette.tape import ToolKey
+from harness.cassette.replay.session import Session
 from harness.errors import CassetteError, ReplayMissError
 from harness.schema.results import RecordMode, Verdict
 from tests.cassette.cells import ask, open_store

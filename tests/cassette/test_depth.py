@@ -11,15 +11,15 @@ import httpx2
 import pytest
 
 from harness.cassette import use
-from harness.cassette.canonical import MAX_DEPTH, canonical_request, parse_body
+from harness.cassette.care.repair import plan_repair
+from harness.cassette.file.tape import ToolKey
+from harness.cassette.file.view import read
 from harness.cassette.format import StoredResponse, StoredResult
 from harness.cassette.http.answer import Answer, Live, answer_to
 from harness.cassette.http.recording import Recording
 from harness.cassette.http.routing import candidates
-from harness.cassette.repair import plan_repair
-from harness.cassette.store import check_file
-from harness.cassette.tape import ToolKey
-from harness.cassette.view import read
+from harness.cassette.replay.store import check_file
+from harness.cassette.request.canonical import MAX_DEPTH, canonical_request, parse_body
 from harness.errors import InfrastructureError
 from tests.cassette.cells import answer, ask, open_store, request
 

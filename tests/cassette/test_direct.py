@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from harness.cassette.direct import DirectProvider
 from harness.cassette.http import use
-from harness.cassette.session import Session
+from harness.cassette.replay.session import Session
 from harness.errors import ConfigurationError, HarnessError, InfrastructureError, ReplayMissError
 from harness.protocols import Provider
 from harness.providers.catalog import dialect_of, live_client

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from harness.cassette.canonical import CanonicalRequest
-from harness.cassette.explain import Miss
+from harness.cassette.replay.explain import Miss
+from harness.cassette.request.canonical import CanonicalRequest
 from harness.errors import ReplayMissError
 from tests.cassette.cells import HINT, answer, ask, open_store, request
 

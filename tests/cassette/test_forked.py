@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from harness.cassette import use
-from harness.cassette.store import check_file
-from harness.cassette.view import read
+from harness.cassette.file.view import read
+from harness.cassette.replay.store import check_file
 from harness.errors import CassetteError
 
 

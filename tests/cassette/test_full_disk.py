@@ -16,7 +16,7 @@ TURNS = 12
 FILL = """
 import resource, signal, subprocess, sys
 from pathlib import Path
-from harness.cassette.view import read
+from harness.cassette.file.view import read
 from harness.errors import InfrastructureError
 from tests.cassette.killable import converse
 

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cassette.canonical import CanonicalRequest
-from harness.cassette.growing import Growing
+from harness.cassette.request.canonical import CanonicalRequest
+from harness.cassette.request.growing import Growing
 from harness.schema.record import JsonObject
 
 values: st.SearchStrategy[Any] = st.sampled_from(

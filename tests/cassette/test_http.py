@@ -16,7 +16,7 @@ import openai
 import pytest
 
 from harness.cassette.http import use
-from harness.cassette.session import Session
+from harness.cassette.replay.session import Session
 from tests.cassette.cells import open_store
 from tests.cassette.loopback import (
     Upstream,

@@ -12,8 +12,8 @@ import httpx2
 import pytest
 
 from harness.cassette import use
+from harness.cassette.file.view import read
 from harness.cassette.http.routing import candidates
-from harness.cassette.view import read
 from harness.errors import InfrastructureError
 from tests.cassette.test_forked import post
 

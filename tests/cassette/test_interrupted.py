@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import harness.cassette
-from harness.cassette.store import check_file
-from harness.cassette.view import read
+from harness.cassette.file.view import read
+from harness.cassette.replay.store import check_file
 from tests.cassette.cells import ask, open_store
 from tests.cassette.killable import ROOT
 
@@ -120,7 +120,7 @@ from contextlib import suppress
 from pathlib import Path
 import httpx2
 from harness.cassette import use
-from harness.cassette.store import check_file
+from harness.cassette.replay.store import check_file
 from harness.errors import HarnessError
 
 class Alarm(Exception): pass

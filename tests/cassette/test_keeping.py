@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassette.canonical import CanonicalRequest
+from harness.cassette.file.view import read
 from harness.cassette.format import StoredResponse
-from harness.cassette.rules import Rules
-from harness.cassette.session import Session
-from harness.cassette.view import read
+from harness.cassette.replay.session import Session
+from harness.cassette.request.canonical import CanonicalRequest
+from harness.cassette.request.rules import Rules
 from harness.errors import ReplayMissError
 from harness.schema.recording import RecordingRules
 from tests.cassette.cells import answer, ask, open_store, request

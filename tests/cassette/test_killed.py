@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.cassette import use
-from harness.cassette.view import read
+from harness.cassette.file.view import read
 from harness.errors import CassetteError
 from tests.cassette.killable import converse, recorder
 from tests.cassette.loopback import upstream

@@ -17,11 +17,11 @@ import anthropic
 import openai
 import pytest
 
-from harness.cassette.canonical import canonical_request
 from harness.cassette.format import StoredResponse
 from harness.cassette.http import use
-from harness.cassette.session import Session
-from harness.cassette.tool_results import RecordedTools
+from harness.cassette.replay.session import Session
+from harness.cassette.replay.tool_results import RecordedTools
+from harness.cassette.request.canonical import canonical_request
 from harness.redaction import PLACEHOLDER, Redactor
 from harness.schema.results import Verdict
 from harness.values import ToolInvocation, ToolOutcome

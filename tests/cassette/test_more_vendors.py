@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.cassette.http import use
-from harness.cassette.session import Session
+from harness.cassette.replay.session import Session
 from harness.errors import ReplayMissError
 from harness.providers import google_client, ollama_client
 from harness.providers.google_generate import GoogleGenerate

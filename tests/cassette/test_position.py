@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness.cassette import use
+from harness.cassette.file.journal import Journal
+from harness.cassette.file.tape import Tape, ToolKey
 from harness.cassette.format import HeaderLine, StoredResult
-from harness.cassette.journal import Journal
-from harness.cassette.session import Session
-from harness.cassette.tape import Tape, ToolKey
+from harness.cassette.replay.session import Session
 from harness.errors import CassetteError, ReplayMissError
 from harness.redaction import Redactor
 from harness.schema.results import RecordMode

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassette.audit import audit
-from harness.cassette.cells import Expected
+from harness.cassette.care.audit import audit
+from harness.cassette.care.cells import Expected
+from harness.cassette.care.prune import plan_pruning
+from harness.cassette.file.tape import ToolKey
 from harness.cassette.format import StoredResult
-from harness.cassette.prune import plan_pruning
-from harness.cassette.tape import ToolKey
 from harness.errors import CassetteError
 from harness.redaction import Redactor
 from tests.cassette.cells import ask, open_store, request

@@ -8,8 +8,8 @@ import openai
 import pytest
 
 from harness.cassette.http import use
-from harness.cassette.redact import secrets_in
-from harness.cassette.tool_results import RecordedTools
+from harness.cassette.replay.tool_results import RecordedTools
+from harness.cassette.secrets import secrets_in
 from harness.redaction import PLACEHOLDER
 from harness.schema.results import Verdict
 from harness.values import ToolInvocation

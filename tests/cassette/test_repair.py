@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassette.audit import audit
+from harness.cassette.care.audit import audit
+from harness.cassette.care.repair import plan_repair, repair
+from harness.cassette.file.tape import ToolKey
+from harness.cassette.file.view import read
 from harness.cassette.format import StoredResult
-from harness.cassette.repair import plan_repair, repair
-from harness.cassette.tape import ToolKey
-from harness.cassette.view import read
 from harness.errors import CassetteError
 from harness.redaction import Redactor
 from tests.cassette.cells import open_store, request

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.cassette.file.tape import ToolKey
+from harness.cassette.file.view import read
 from harness.cassette.format import StoredResponse, StoredResult
-from harness.cassette.tape import ToolKey
-from harness.cassette.view import read
 from harness.errors import InfrastructureError
 from harness.schema.record import JsonObject
 from harness.schema.results import RecordMode, Verdict

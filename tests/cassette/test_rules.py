@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cassette.canonical import CanonicalRequest, canonical_request
-from harness.cassette.each_once import EachMessageOnce
-from harness.cassette.rules import Rules
-from harness.cassette.tool_results import RecordedTools
+from harness.cassette.replay.tool_results import RecordedTools
+from harness.cassette.request.canonical import CanonicalRequest, canonical_request
+from harness.cassette.request.each_message_once import EachMessageOnce
+from harness.cassette.request.rules import Rules
 from harness.redaction import PLACEHOLDER
 from harness.schema.recording import RecordingRules
 from harness.values import ToolInvocation

@@ -10,9 +10,9 @@ import httpx2
 import pytest
 
 from harness.cassette import use
+from harness.cassette.care.repair import repair
+from harness.cassette.file.view import read
 from harness.cassette.format import InteractionLine
-from harness.cassette.repair import repair
-from harness.cassette.view import read
 from harness.errors import ReplayMissError
 from harness.schema.recording import RecordingRules
 from tests.cassette.loopback import upstream

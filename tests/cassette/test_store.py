@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.cassette.file.tape import ToolKey
+from harness.cassette.file.view import read
 from harness.cassette.format import StoredResult, seal
-from harness.cassette.tape import ToolKey
-from harness.cassette.view import read
 from harness.errors import CassetteError, ReplayMissError
 from harness.schema.record import Json
 from harness.schema.results import RecordMode, Verdict

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from harness.cassette import use
-from harness.cassette.journal import Journal
+from harness.cassette.file.journal import Journal
 from harness.errors import CassetteError
 
 EVENTS = ['data: {"n":1}\n\n', 'data: {"n":2}\n\n', "data: [DONE]\n\n"]

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassette.branches import conversations
-from harness.cassette.canonical import canonical_request
+from harness.cassette.file.view import read
 from harness.cassette.format import StoredResponse
-from harness.cassette.spoken import spoken
-from harness.cassette.transcript import Passage, answer, answered_turn, said, settings
-from harness.cassette.view import read
+from harness.cassette.request.canonical import canonical_request
+from harness.cassette.show.calls import spoken
+from harness.cassette.show.conversations import conversations
+from harness.cassette.show.transcript import Passage, answer, answered_turn, said, settings
 from harness.schema.record import JsonObject
 from tests.cassette.cells import open_store, request
 from tests.cassette.recordings import call, record

@@ -19,7 +19,7 @@ import pytest
 
 import harness.cassette
 from harness.cassette import use
-from harness.cassette.session import Session
+from harness.cassette.replay.session import Session
 from harness.errors import BadInputError, CassetteError, ReplayMissError
 from harness.schema.results import RecordMode
 from tests.cassette.loopback import Upstream, ask_openai, cheap_async, upstream, user

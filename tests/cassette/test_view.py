@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.cassette.file.tape import ToolKey
+from harness.cassette.file.view import read, read_damaged
 from harness.cassette.format import StoredResult
-from harness.cassette.tape import ToolKey
-from harness.cassette.view import read, read_damaged
 from harness.errors import CassetteError
 from harness.schema.results import Verdict
 from tests.cassette.cells import ask, open_store

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.cassette.view import read
+from harness.cassette.file.view import read
 from harness.runner.log import RunLog
 from tests.cli.tiny import command_line, in_subprocess, make_suite, model_server, solve
 

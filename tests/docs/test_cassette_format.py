@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.cassette.canonical import canonical_json, canonical_request
+from harness.cassette.file.view import read
 from harness.cassette.format import FORMAT, Line
-from harness.cassette.view import read
+from harness.cassette.request.canonical import canonical_json, canonical_request
 from harness.schema.record import Record
 from tests.docs.pages import ROOT, blocks, script
 

@@ -12,7 +12,7 @@ from google.genai import types as google_types
 from openai.resources.chat.completions import Completions
 from openai.resources.responses import Responses
 
-from harness.cassette.view import read
+from harness.cassette.file.view import read
 from harness.errors import MalformedAnswerError
 from harness.protocols import Dialect
 from harness.providers.catalog import (

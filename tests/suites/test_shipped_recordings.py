@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassette.view import read
+from harness.cassette.file.view import read
 from harness.loader.suite import load_suite
 from harness.redaction import Redactor
 from harness.runner.log import RunLog

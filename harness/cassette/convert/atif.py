@@ -10,8 +10,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from harness.cassette.convert.chat_calls import Answer, Transcript, text_of
 from harness.cassette.convert.times import in_utc
-from harness.cassette.convert.transcript import Answer, Transcript, text_of
 from harness.schema.record import Json, JsonObject
 
 NEWEST = "ATIF-v1.8"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from harness.cassette.canonical import canonical_request, shallow, writable
 from harness.cassette.convert.atif import is_atif, read_atif
+from harness.cassette.convert.chat_calls import Transcript, every_assistant, exchanges
 from harness.cassette.convert.exchange import Exchange, Found
 from harness.cassette.convert.times import read_time
-from harness.cassette.convert.transcript import Transcript, every_assistant, exchanges
 from harness.cassette.format import StoredResponse
-from harness.cassette.keeping import keeping
+from harness.cassette.request.canonical import canonical_request, shallow, writable
+from harness.cassette.response.keeping import keeping
 from harness.errors import BadInputError
 from harness.loader.reading import read_text
 from harness.redaction import Redactor

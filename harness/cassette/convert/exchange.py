@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from harness.cassette.canonical import CanonicalRequest
 from harness.cassette.format import StoredResponse
+from harness.cassette.request.canonical import CanonicalRequest
 from harness.schema.record import JsonObject
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from vcr.serializers import yamlserializer  # type: ignore[import-untyped]
 
-from harness.cassette.canonical import canonical_json
 from harness.cassette.convert.spelling import is_model_endpoint, plain_message, sent_request
 from harness.cassette.convert.vcr import interaction_to_vcr, vcr_cassette
+from harness.cassette.file.journal import replace_file
+from harness.cassette.file.view import CassetteView, InteractionView
 from harness.cassette.format import StoredResponse
-from harness.cassette.journal import replace_file
-from harness.cassette.transcript import is_the_models
-from harness.cassette.view import CassetteView, InteractionView
+from harness.cassette.request.canonical import canonical_json
+from harness.cassette.show.transcript import is_the_models
 from harness.errors import BadInputError, InfrastructureError, ModelCallError
 from harness.providers.catalog import dialects_by_name, recorded_body
 from harness.schema.record import Json, JsonObject

@@ -8,12 +8,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from harness.cassette.body import is_packed, store_response, vcr_response
-from harness.cassette.canonical import canonical_request
 from harness.cassette.convert.exchange import Exchange
 from harness.cassette.convert.spelling import Sent
-from harness.cassette.each_once import redacting
 from harness.cassette.format import StoredResponse
+from harness.cassette.request.canonical import canonical_request
+from harness.cassette.request.each_message_once import redacting
+from harness.cassette.response.body import is_packed, store_response, vcr_response
 from harness.redaction import Redactor
 
 _VERSION = 1

@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from harness.cassette.convert.exchange import Exchange, Found
+from harness.cassette.file.journal import Journal
+from harness.cassette.file.tape import Origin, Tape, ToolKey
 from harness.cassette.format import HeaderLine, StoredResult, TrialLine
-from harness.cassette.journal import Journal
-from harness.cassette.tape import Origin, Tape, ToolKey
 from harness.errors import BadInputError
 from harness.redaction import Redactor
 

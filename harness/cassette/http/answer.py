@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from harness.cassette.body import response_bytes
-from harness.cassette.canonical import CanonicalRequest, canonical_request, sent_digest
-from harness.cassette.events import event_pieces
-from harness.cassette.explain import explain_end
 from harness.cassette.format import StoredResponse
 from harness.cassette.http.routing import CURRENT, Use, candidates, missed
 from harness.cassette.playback import Fault, Playback
+from harness.cassette.replay.explain import explain_end
+from harness.cassette.request.canonical import CanonicalRequest, canonical_request, sent_digest
+from harness.cassette.response.body import response_bytes
+from harness.cassette.response.events import event_pieces
 from harness.errors import HarnessError, ReplayMissError
 
 _ERROR_TYPES: Final = {

@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 
 from vcr.cassette import CassetteContextDecorator  # type: ignore[import-untyped]
 
-from harness.cassette.answers import Answers
 from harness.cassette.http.around import around_patches
 from harness.cassette.http.connections import connection_patches
 from harness.cassette.http.late import refuse_late_requests
@@ -15,6 +14,7 @@ from harness.cassette.http.routing import CURRENT, LOCK, OPEN, Use
 from harness.cassette.http.stubs import Router, aiohttp_patches
 from harness.cassette.http.transports import transport_patches
 from harness.cassette.playback import Playback
+from harness.cassette.replay.answers import Answers
 from harness.errors import BadInputError
 
 _FAST = Playback()

@@ -8,9 +8,9 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from harness.cassette.body import store_response, unpacker
-from harness.cassette.events import EventReader, is_json_lines, is_server_sent
 from harness.cassette.http.answer import Live
+from harness.cassette.response.body import store_response, unpacker
+from harness.cassette.response.events import EventReader, is_json_lines, is_server_sent
 
 
 class Recording:

@@ -8,11 +8,11 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Protocol
 
-from harness.cassette.answers import Answers
-from harness.cassette.explain import Miss
 from harness.cassette.format import InteractionLine
-from harness.cassette.growing import Growing
 from harness.cassette.playback import Playback
+from harness.cassette.replay.answers import Answers
+from harness.cassette.replay.explain import Miss
+from harness.cassette.request.growing import Growing
 from harness.errors import HarnessError
 
 

@@ -17,9 +17,9 @@ from urllib.parse import urlencode
 from vcr.cassette import Cassette  # type: ignore[import-untyped]
 from vcr.request import Request  # type: ignore[import-untyped]
 
-from harness.cassette.body import is_packed, store_response, vcr_response
 from harness.cassette.http.answer import Answer, Live, answer_to, not_comparable
 from harness.cassette.http.streams import left_s
+from harness.cassette.response.body import is_packed, store_response, vcr_response
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from typing import Any
 
 import anyio
 
-from harness.cassette.body import response_bytes
 from harness.cassette.http.answer import Answer, Live, answer_to
 from harness.cassette.http.around import seen
 from harness.cassette.http.recording import Recording
@@ -22,6 +21,7 @@ from harness.cassette.http.streams import (
     installed,
     left_s,
 )
+from harness.cassette.response.body import response_bytes
 
 _Handle = Callable[[Any, Any], Any]
 _AsyncHandle = Callable[[Any, Any], Awaitable[Any]]

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from harness.analysis.numbers import plural
-from harness.cassette.audit import KINDS, Finding, FindingKind, audit, audit_partial
-from harness.cassette.redact import secrets_in
+from harness.cassette.care.audit import KINDS, Finding, FindingKind, audit, audit_partial
+from harness.cassette.secrets import secrets_in
 from harness.cli import DOES_NOT_HOLD, FINE
 from harness.cli.cassette.files import FOLDER, cassettes_in, ranges
 from harness.cli.cassette.suites import said_by, suite_option

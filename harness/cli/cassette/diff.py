@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from harness.analysis.numbers import plural
-from harness.cassette.compare import Comparison, Difference, compare
+from harness.cassette.show.compare import Comparison, Difference, compare
 from harness.cli import DOES_NOT_HOLD, FINE
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal

@@ -9,7 +9,7 @@ import click
 
 from harness.analysis.numbers import plural
 from harness.cassette.convert.exporting import to_messages, to_vcr, write_export
-from harness.cassette.view import read
+from harness.cassette.file.view import read
 from harness.cli import FINE
 from harness.cli.cassette.files import existing
 from harness.cli.options import make_command

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.analysis.numbers import plural
-from harness.cassette.repair import Note, Repair, plan_repair, repair
+from harness.cassette.care.repair import Note, Repair, plan_repair, repair
 from harness.cli import FINE
 from harness.cli.cassette.files import existing
 from harness.cli.options import make_command

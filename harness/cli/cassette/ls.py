@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.analysis.numbers import ABSENT, count, plural
-from harness.cassette.view import CassetteView, read
+from harness.cassette.file.view import CassetteView, read
 from harness.cli import DOES_NOT_HOLD, FINE
 from harness.cli.cassette.files import FOLDER, cassettes_in
 from harness.cli.options import make_command

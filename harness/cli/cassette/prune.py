@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from harness.analysis.numbers import plural
-from harness.cassette.prune import Pruning, plan_pruning
+from harness.cassette.care.prune import Pruning, plan_pruning
 from harness.cli import FINE
 from harness.cli.cassette.files import FOLDER, cassettes_in, ranges
 from harness.cli.cassette.suites import said_by, suite_option

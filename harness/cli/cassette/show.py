@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 
 from harness.analysis.numbers import count, plural, seconds
-from harness.cassette.body import answering_model
-from harness.cassette.branches import Conversations, conversations
+from harness.cassette.file.lines import Problem
+from harness.cassette.file.view import CassetteView, read_damaged
 from harness.cassette.format import ToolLine, VerdictLine
-from harness.cassette.lines import Problem
-from harness.cassette.spoken import SpokenCall, spoken
-from harness.cassette.transcript import Passage
-from harness.cassette.view import CassetteView, read_damaged
+from harness.cassette.response.body import answering_model
+from harness.cassette.show.calls import SpokenCall, spoken
+from harness.cassette.show.conversations import Conversations, conversations
+from harness.cassette.show.transcript import Passage
 from harness.cli import FINE
 from harness.cli.cassette.files import existing
 from harness.cli.cassette.ls import summary

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from harness.cassette.cells import Cells, Expected
+from harness.cassette.care.cells import Cells, Expected
 from harness.loader.suite import load_suite
 from harness.runner.plan import plan, public_names, suite_folder
 

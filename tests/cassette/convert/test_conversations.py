@@ -12,14 +12,14 @@ import pytest
 import requests
 
 import harness.cassette
-from harness.cassette.body import answering_model
 from harness.cassette.convert.conversations import KNOWN, read_conversations
 from harness.cassette.convert.exchange import Found
 from harness.cassette.convert.exporting import to_messages
 from harness.cassette.convert.writing import targets, write
+from harness.cassette.file.tape import ToolKey
+from harness.cassette.file.view import read
 from harness.cassette.format import ToolLine
-from harness.cassette.tape import ToolKey
-from harness.cassette.view import read
+from harness.cassette.response.body import answering_model
 from harness.errors import BadInputError, ReplayMissError
 from harness.redaction import Redactor
 from tests.cassette.convert.samples import (

@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 import harness.cassette
-from harness.cassette.canonical import canonical_request
 from harness.cassette.convert.exporting import to_messages, to_vcr, write_export
 from harness.cassette.convert.spelling import sent_request
-from harness.cassette.view import read
+from harness.cassette.file.view import read
+from harness.cassette.request.canonical import canonical_request
 from harness.errors import BadInputError, InfrastructureError
 from tests.cassette.cells import ask, open_store
 from tests.cassette.convert import agents

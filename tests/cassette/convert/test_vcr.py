@@ -13,11 +13,11 @@ import vcr  # type: ignore[import-untyped]
 import yaml
 
 import harness.cassette
-from harness.cassette.body import vcr_response
 from harness.cassette.convert.reading_vcr import read_vcr
 from harness.cassette.convert.vcr import exchange_from_vcr
 from harness.cassette.convert.writing import targets, write
-from harness.cassette.view import read
+from harness.cassette.file.view import read
+from harness.cassette.response.body import vcr_response
 from harness.errors import BadInputError
 from harness.redaction import Redactor
 from tests.cassette.convert.samples import ask, in_file

@@ -1,0 +1,1 @@
+"""Cassettes kept in order: audited, pruned, repaired."""

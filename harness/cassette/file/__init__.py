@@ -1,0 +1,1 @@
+"""One cassette file: its lines, how they are found, added and brought together."""

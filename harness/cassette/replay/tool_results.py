@@ -1,0 +1,195 @@
+"""Recorded tool results: nothing runs on replay, and a folder can be rebuilt."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from harness.cassette.file.tape import ToolKey
+from harness.cassette.format import StoredResult
+from harness.cassette.replay.answers import Answers
+from harness.cassette.request.canonical import writable
+from harness.protocols import ToolProvider
+from harness.schema.messages import ToolSpec
+from harness.schema.record import JsonObject
+from harness.schema.results import ToolsMode
+from harness.values import Effect, ToolInvocation, ToolOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A tool that gave something else than what was recorded."""
+
+    name: str
+    arguments: JsonObject
+    recorded: ToolOutcome
+    live: ToolOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """A call that was answered from the recording and has not run."""
+
+    key: ToolKey
+    invocation: ToolInvocation
+    recorded: ToolOutcome
+
+    def comes_before(self, other: _Served) -> bool:
+        """Whether the model asked for it earlier in the same turn."""
+        turn = self.key.interaction
+        same_turn = turn is not None and turn == other.key.interaction
+        return same_turn and self.key.position < other.key.position
+
+
+class RecordedTools:
+    """A tool provider that serves recorded results, and records new ones while recording.
+
+    Calls of one turn may come at the same time and in any order.
+    """
+
+    def __init__(
+        self,
+        inner: ToolProvider,
+        session: Answers,
+        *,
+        mode: ToolsMode,
+        sandbox: Callable[[], str] | None = None,
+    ) -> None:
+        """Put recordings before tools.
+
+        Args:
+            inner: The real tools.
+            session: The trial's recording.
+            mode: On replay, `replay` runs nothing, and `live` runs the tools, feeds the recorded
+                results and collects what differs. A recording session always runs them.
+            sandbox: Names the kind of sandbox they run in, recorded with each result; asked for
+                only when one is recorded, so that replaying needs none.
+        """
+        self.differences: list[Difference] = []
+        self._inner = inner
+        self._session = session
+        self._mode = mode
+        self._sandbox = sandbox
+        self._lock = threading.Lock()
+        self._rebuilding = threading.Lock()
+        self._seen: Counter[str] = Counter()
+        self._waiting: list[_Served] = []
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What is offered now, in order."""
+        return self._inner.specs()
+
+    def identity(self, name: str) -> str:
+        """Digest of a tool's schema and settings."""
+        return self._inner.identity(name)
+
+    def is_sequential(self, name: str) -> bool:
+        """Whether a tool never runs at the same time as another call of its turn."""
+        return self._inner.is_sequential(name)
+
+    def effects(self, name: str, arguments: JsonObject) -> Sequence[Effect] | None:
+        """What a call does outside the loop; None when the tool cannot say."""
+        return self._inner.effects(name, arguments)
+
+    def invoke(self, invocation: ToolInvocation) -> ToolOutcome:
+        """Serve one call, or run it.
+
+        Raises:
+            ReplayMissError: nothing is recorded and nothing may run.
+        """
+        outcome = self._serve_or_run(invocation)
+        self._session.spend(outcome.duration_s)
+        return outcome
+
+    def _serve_or_run(self, invocation: ToolInvocation) -> ToolOutcome:
+        key = self._key(invocation)
+        stored = self._session.tool_result(key)
+        recorded = None if stored is None else _outcome(stored)
+        if self._session.recording:
+            return self._record(invocation, key, recorded)
+        if self._mode == "replay":
+            if recorded is None:
+                raise self._session.miss(self._session.explain_tool(key))
+            return recorded
+        live = self._run(invocation)
+        if recorded is None:
+            return live
+        self._compare(invocation, recorded, live)
+        return recorded
+
+    def rebuild(self) -> None:
+        """Run the served calls that have not run yet, so that the folder is as they left it."""
+        # Held to the end: no other call may run in a folder that is half rebuilt.
+        with self._rebuilding:
+            with self._lock:
+                waiting, self._waiting = self._waiting, []
+            for served in waiting:
+                self._compare(served.invocation, served.recorded, self._run(served.invocation))
+
+    def _record(
+        self, invocation: ToolInvocation, key: ToolKey, recorded: ToolOutcome | None
+    ) -> ToolOutcome:
+        if recorded is not None:
+            self._await(_Served(key, invocation, recorded))
+            return recorded
+        self.rebuild()
+        live = self._run(invocation)
+        result = StoredResult(
+            content=live.content,
+            status=live.status,
+            duration_s=round(live.duration_s, 4),
+            asks=live.asks,
+        )
+        kind = None if self._sandbox is None else self._sandbox()
+        self._session.record_tool(key, result, kind)
+        return _outcome(result)
+
+    def _await(self, served: _Served) -> None:
+        """Put a call after those before it in its turn, whenever they came."""
+        with self._lock:
+            place = len(self._waiting)
+            while place and served.comes_before(self._waiting[place - 1]):
+                place -= 1
+            self._waiting.insert(place, served)
+
+    def _run(self, invocation: ToolInvocation) -> ToolOutcome:
+        with self._session.running_tool():
+            live = self._inner.invoke(invocation)
+        redactor = self._session.redactor
+        asks = live.asks and redactor.record(live.asks)
+        return replace(live, content=redactor.text(str(writable(live.content))), asks=asks)
+
+    def _compare(
+        self, invocation: ToolInvocation, recorded: ToolOutcome, live: ToolOutcome
+    ) -> None:
+        same_text = self._session.rules.text
+        if (same_text(recorded.content), recorded.status, recorded.asks) != (
+            same_text(live.content),
+            live.status,
+            live.asks,
+        ):
+            difference = Difference(invocation.name, invocation.arguments, recorded, live)
+            with self._lock:
+                self.differences.append(difference)
+
+    def _key(self, invocation: ToolInvocation) -> ToolKey:
+        redacted = self._session.redactor.json(writable(invocation.arguments))
+        key = ToolKey(
+            self._session.last,
+            invocation.position,
+            invocation.name,
+            cast(JsonObject, redacted),
+            self._inner.identity(invocation.name),
+            float(invocation.timeout_s),
+        )
+        with self._lock:
+            ordinal = self._seen[key.id]
+            self._seen[key.id] += 1
+        return replace(key, ordinal=ordinal)
+
+
+def _outcome(stored: StoredResult) -> ToolOutcome:
+    return ToolOutcome(stored.content, stored.status, stored.duration_s, stored.asks)

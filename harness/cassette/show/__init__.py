@@ -1,0 +1,1 @@
+"""Cassettes as people read them."""
