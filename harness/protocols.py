@@ -1,6 +1,7 @@
 """Every seam of the harness on one page; the values that cross them are in `values.py`.
 
-Implementations do not inherit from these; they only have the same methods.
+The seams of the machines that tasks run on are in `containers.py`. Implementations do not inherit
+from these; they only have the same methods.
 """
 
 from __future__ import annotations
@@ -271,7 +272,7 @@ Redact = Callable[[Json], Json]
 """A copy of a value without what must reach no log."""
 
 
-class Sandbox(Protocol):
+class ProcessRunner(Protocol):
     """Runs processes that see only what they are given; nothing outlives a call."""
 
     kind: str

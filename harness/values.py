@@ -220,6 +220,15 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
+class FileContent:
+    """The beginning of a file in a container."""
+
+    data: bytes
+    size: int
+    """Bytes of the whole file."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessResult:
     """What came of a process in a sandbox."""
 

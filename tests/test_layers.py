@@ -17,7 +17,7 @@ LAYERS = (
     ("errors",),
     ("schema",),
     ("values",),
-    ("protocols", "redaction"),
+    ("protocols", "containers", "redaction"),
     ("loader", "providers", "sandbox", "tools", "loop", "scorers"),
     ("cassette",),
     ("runner", "agents"),

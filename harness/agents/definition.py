@@ -19,6 +19,7 @@ from harness.loader.task import load_skill
 from harness.protocols import Check, OutputSpec, Provider, Tool
 from harness.providers.scripted import Scripted
 from harness.sandbox.probe import best
+from harness.schema.environment import folder_environment
 from harness.schema.loop_config import LoopConfig
 from harness.schema.names import Name
 from harness.schema.presets import PresetName
@@ -135,7 +136,7 @@ class AgentDefinition:
         made: dict[str, Tool] = dict(self.functions)
         if builtin:
             assert self.file.workspace is not None
-            workspace = Workspace(self.path.parent / self.file.workspace)
+            workspace = Workspace(folder_environment(self.path.parent / self.file.workspace))
             stack.callback(workspace.close)
             made |= zip(builtin, builtin_tools(builtin, workspace, best), strict=True)
         return [made[name] for name in self.file.tools]

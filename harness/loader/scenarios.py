@@ -244,7 +244,6 @@ def _task(entry: object, file: Path, where: str) -> Task:
         name=scenario.id,
         folder=file.parent,
         instruction=scenario.messages[-1].content,
-        workdir=None,
         tests=file,
         tools=tuple(scenario.tools),
         output=_output(scenario),

@@ -14,6 +14,7 @@ from pydantic import ConfigDict
 from harness.errors import BadInputError, ConfigurationError
 from harness.loader.output import output_spec
 from harness.loader.reading import known, read_text, read_toml, validated, yaml_problem
+from harness.schema.environment import Solution, Step, Verifier, folder_environment
 from harness.schema.record import Record
 from harness.schema.suite import Skill, Task
 from harness.schema.suite_file import Name
@@ -54,22 +55,25 @@ def load_task(folder: Path) -> Task:
     _check_tool_names(ours, f"{config_path}: metadata.harness")
     tests = folder / "tests"
     read_text(tests / "test.sh", purpose="the task's verifier")
-    solution = folder / "solution"
+    step = Step(
+        instruction=_instruction(folder / "instruction.md"),
+        agent_timeout_s=file.agent.timeout_sec,
+        solution=_solution(folder / "solution"),
+        verifier=Verifier(tests=(tests,), timeout_s=file.verifier.timeout_sec),
+    )
     task = Task(
         name=_name(folder),
         folder=folder,
-        instruction=_instruction(folder / "instruction.md"),
-        workdir=_workdir(folder),
+        instruction=step.instruction,
         tests=tests,
-        solution=solution if (solution / "solve.sh").is_file() else None,
+        environment=folder_environment(_workdir(folder)),
+        steps=(step,),
         tools=ours.tools,
         output=ours.output,
         skills=_skills(folder, ours),
         expected_endings=ours.expected_endings,
         model=ours.model,
         tags=ours.tags,
-        agent_timeout_s=file.agent.timeout_sec,
-        verifier_timeout_s=file.verifier.timeout_sec,
         digest=_digest(folder, (*_AGENT_SEES, "tests")),
         tests_digest=_digest(folder, ("tests",)),
     )
@@ -119,6 +123,10 @@ def _workdir(folder: Path) -> Path:
     if not workdir.is_dir():
         raise BadInputError(f"{workdir}: no such folder; it holds the files the agent starts with")
     return workdir
+
+
+def _solution(folder: Path) -> Solution | None:
+    return Solution(folder=folder) if (folder / "solve.sh").is_file() else None
 
 
 def _skills(folder: Path, ours: HarnessSection) -> tuple[Skill, ...]:

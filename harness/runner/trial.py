@@ -126,7 +126,7 @@ def run_trial(
     if spec.task.scenario is not None:
         return run_scenario(spec, Redactor(settings.secrets))
     assert store is not None
-    assert spec.task.workdir is not None
+    assert spec.task.environment is not None
     started = time.monotonic()
     session = store.session(spec.variant.name)
     redactor = session.redactor
@@ -135,7 +135,7 @@ def run_trial(
     answers: Answers = session
     if around is not None:
         answers, provider = around(session, provider)
-    workspace = Workspace(spec.task.workdir)
+    workspace = Workspace(spec.task.environment)
     tools = RecordedTools(
         trial_tools(spec, workspace),
         answers,
@@ -246,7 +246,7 @@ def _verdict(
     try:
         tools.rebuild()
         verdict = verify(
-            spec.task,
+            spec.task.steps[0].verifier,
             workspace.path,
             best(),
             answer=trajectory.final_text,

@@ -55,9 +55,9 @@ def check_loops(specs: Iterable[TrialSpec]) -> None:
         ConfigurationError: names file, variant and task.
     """
     for spec in specs:
-        if spec.task.workdir is None:
+        if spec.task.environment is None:
             continue
-        tools = trial_tools(spec, Workspace(spec.task.workdir))
+        tools = trial_tools(spec, Workspace(spec.task.environment))
         try:
             trial_loop(spec, provider=Scripted([]), tools=tools, clock=time.monotonic)
         except ConfigurationError as error:
@@ -68,7 +68,7 @@ def check_loops(specs: Iterable[TrialSpec]) -> None:
 
 def _loop_config(spec: TrialSpec) -> LoopConfig:
     """The variant's settings, within the time that the task gives."""
-    config, limit = spec.variant.loop, spec.task.agent_timeout_s
+    config, limit = spec.variant.loop, spec.task.steps[0].agent_timeout_s
     own = config.budget.max_duration_s
     if limit is None or (own is not None and own <= limit):
         return config

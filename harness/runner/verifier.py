@@ -12,10 +12,10 @@ from typing import Annotated
 
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
-from harness.protocols import Sandbox
+from harness.protocols import ProcessRunner
+from harness.schema.environment import Verifier
 from harness.schema.record import Json
 from harness.schema.results import Verdict
-from harness.schema.suite import Task
 from harness.values import Mount
 
 LOG_CHARACTERS = 4000
@@ -28,9 +28,9 @@ _REWARDS = TypeAdapter(Annotated[dict[str, FiniteFloat], Field(min_length=1)])
 
 
 def verify(
-    task: Task,
+    verifier: Verifier,
     workspace: Path,
-    sandbox: Sandbox,
+    sandbox: ProcessRunner,
     *,
     answer: str,
     output: Json,
@@ -56,14 +56,14 @@ def verify(
             ["bash", "/tests/test.sh"],
             mounts=[
                 Mount(workspace, "/workspace", writable=True),
-                Mount(task.tests, "/tests"),
+                *(Mount(folder, "/tests") for folder in verifier.tests),
                 Mount(logs, "/logs", writable=True),
             ],
-            timeout_s=task.verifier_timeout_s,
+            timeout_s=verifier.timeout_s,
         )
         log = result.output[-LOG_CHARACTERS:]
         if result.timed_out:
-            error = f"the verifier did not end within {task.verifier_timeout_s:g} s"
+            error = f"the verifier did not end within {verifier.timeout_s:g} s"
             return Verdict(error=error, log=log)
         return read_rewards(logs / "verifier", log)
 

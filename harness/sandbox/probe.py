@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 from harness.errors import SandboxError
-from harness.protocols import Sandbox
+from harness.protocols import ProcessRunner
 from harness.sandbox.bubblewrap import Bubblewrap
 from harness.sandbox.unshare import Unshare
 
-_SANDBOXES: dict[str, Sandbox] = {"bubblewrap": Bubblewrap(), "unshare": Unshare()}
+_SANDBOXES: dict[str, ProcessRunner] = {"bubblewrap": Bubblewrap(), "unshare": Unshare()}
 
 KINDS = tuple(_SANDBOXES)
 """In order of preference."""
@@ -27,7 +27,7 @@ def problem(kind: str) -> str | None:
     return None if result.exit_code == 0 else f"`true` failed in it: {result.output.strip()}"
 
 
-def best() -> Sandbox:
+def best() -> ProcessRunner:
     """The first sandbox that works on this host.
 
     Raises:

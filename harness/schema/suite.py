@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
+from harness.schema.environment import Environment, Step
 from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.presets import PresetName
 from harness.schema.record import JsonObject, Record
@@ -86,12 +87,15 @@ class Task(Record):
     name: str
     folder: Path
     instruction: str
-    """The user message, without canary lines."""
-    workdir: Path | None
-    """What a trial gets a fresh copy of, as /workspace; None for a scenario."""
+    """The first user message, without canary lines."""
     tests: Path
     """What the verdict comes from: a folder, or a scenario's file."""
-    solution: Path | None = None
+    environment: Environment | None = None
+    """The machine a trial gets; None for a scenario."""
+    steps: tuple[Step, ...] = ()
+    """At least one, but for a scenario."""
+    reward_strategy: Literal["mean", "final"] = "mean"
+    """How the rewards of several steps become the trial's."""
     tools: tuple[str, ...] = ("shell", "read_file", "write_file", "list_dir")
     """Names of built-in tools the task offers, in this order."""
     output: OutputConfig | None = None
@@ -100,8 +104,6 @@ class Task(Record):
     model: JsonObject = Field(default_factory=dict)
     """Keys of the suite's model that this task overrides."""
     tags: tuple[str, ...] = ()
-    agent_timeout_s: float | None = None
-    verifier_timeout_s: float = 600
     digest: str
     """Of everything in the folder that a trial can depend on."""
     tests_digest: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from harness.errors import ConfigurationError
-from harness.protocols import Sandbox, Tool
+from harness.protocols import ProcessRunner, Tool
 from harness.tools.files import ListDir, ReadFile, WriteFile
 from harness.tools.shell import Shell
 from harness.tools.workspace import Workspace
@@ -14,7 +14,7 @@ BUILTIN_NAMES = ("shell", "read_file", "write_file", "list_dir")
 
 
 def builtin_tools(
-    names: Iterable[str], workspace: Workspace, sandbox_factory: Callable[[], Sandbox]
+    names: Iterable[str], workspace: Workspace, sandbox_factory: Callable[[], ProcessRunner]
 ) -> tuple[Tool, ...]:
     """Built-in tools in the order named.
 

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from harness.errors import ConfigurationError, error_line
-from harness.protocols import Sandbox, Tool
+from harness.protocols import ProcessRunner, Tool
 from harness.schema.json_schema import schema_problem
 from harness.schema.messages import ToolSpec
 from harness.schema.record import Json, JsonObject, Record
@@ -76,7 +76,7 @@ class DefinedCommand:
         definition: Definition,
         command: tuple[str, ...],
         workspace: Workspace,
-        sandbox_factory: Callable[[], Sandbox],
+        sandbox_factory: Callable[[], ProcessRunner],
     ) -> None:
         self.spec = _spec(definition)
         self.settings: JsonObject = {"command": list(command), "limit": OUTPUT_LIMIT}
@@ -101,7 +101,9 @@ class DefinedCommand:
         ]
 
 
-def defined_tool(path: Path, workspace: Workspace, sandbox_factory: Callable[[], Sandbox]) -> Tool:
+def defined_tool(
+    path: Path, workspace: Workspace, sandbox_factory: Callable[[], ProcessRunner]
+) -> Tool:
     """The tool that a YAML file describes.
 
     Args:

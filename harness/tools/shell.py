@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from harness.protocols import Sandbox
+from harness.protocols import ProcessRunner
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.tools.confined import WORKSPACE
@@ -33,7 +33,7 @@ class Shell:
     sequential = True
     stops_itself = True
 
-    def __init__(self, workspace: Workspace, sandbox_factory: Callable[[], Sandbox]) -> None:
+    def __init__(self, workspace: Workspace, sandbox_factory: Callable[[], ProcessRunner]) -> None:
         self.settings: JsonObject = {"limit": OUTPUT_LIMIT}
         self._workspace = workspace
         # Asked only when a command really runs: replaying needs no sandbox.
@@ -54,7 +54,7 @@ class Shell:
 
 
 def run_in_workspace(
-    command: Sequence[str], workspace: Workspace, sandbox: Sandbox, timeout_s: float
+    command: Sequence[str], workspace: Workspace, sandbox: ProcessRunner, timeout_s: float
 ) -> ToolOutcome:
     """Run a command in a sandbox that holds the workspace, and show what it wrote."""
     result = sandbox.run(

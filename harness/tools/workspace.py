@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 from harness.errors import InfrastructureError
+from harness.schema.environment import CopyFiles, Environment
 
 
 class Workspace:
@@ -17,8 +18,10 @@ class Workspace:
     Beside it is a folder for temporary files, so that /tmp lasts from one call to the next.
     """
 
-    def __init__(self, source: Path) -> None:
-        self._source = source
+    def __init__(self, environment: Environment) -> None:
+        (files,) = environment.build
+        assert isinstance(files, CopyFiles)
+        self._source = environment.context / files.sources[0]
         self._lock = threading.Lock()
         self._base: Path | None = None
         self._closed = False

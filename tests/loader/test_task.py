@@ -8,6 +8,7 @@ import pytest
 
 from harness.errors import BadInputError, ConfigurationError
 from harness.loader.task import load_task
+from harness.schema.environment import Solution
 from harness.schema.loop_config import TerminationReason
 from tests.loader.suite_folders import OUTPUT, make_task, write
 
@@ -16,12 +17,14 @@ def test_a_task_is_its_folder(tmp_path: Path):
     task = load_task(make_task(tmp_path / "count"))
     assert task.name == "count"
     assert task.instruction == "Count the lines."
-    assert task.workdir == tmp_path / "count" / "environment" / "workspace"
+    assert task.environment is not None
+    assert task.environment.context == tmp_path / "count" / "environment" / "workspace"
     assert task.tests == tmp_path / "count" / "tests"
-    assert task.solution == tmp_path / "count" / "solution"
+    (step,) = task.steps
+    assert step.solution == Solution(folder=tmp_path / "count" / "solution")
     assert task.tools == ("shell", "read_file", "write_file", "list_dir")
     assert task.output is None
-    assert task.verifier_timeout_s == 600
+    assert step.verifier.timeout_s == 600
 
 
 def test_keys_of_harbor_and_of_ours_are_read(tmp_path: Path):
@@ -58,8 +61,9 @@ skills_dir = "/skills"
     )
     assert task.tags == ("text",)
     assert task.model == {"provider": "anthropic"}
-    assert task.agent_timeout_s == 60
-    assert task.verifier_timeout_s == 30.5
+    (step,) = task.steps
+    assert step.agent_timeout_s == 60
+    assert step.verifier.timeout_s == 30.5
 
 
 @pytest.mark.parametrize(
@@ -155,7 +159,7 @@ def test_an_instruction_that_is_not_utf8_is_refused(tmp_path: Path):
 def test_a_task_without_solution_loads(tmp_path: Path):
     folder = make_task(tmp_path / "count")
     shutil.rmtree(folder / "solution")
-    assert load_task(folder).solution is None
+    assert load_task(folder).steps[0].solution is None
 
 
 def skill_file(folder: Path, name: str, text: str) -> Path:

@@ -12,6 +12,7 @@ from harness.loop.engine import Loop
 from harness.loop.observation import Observation, Observations
 from harness.providers.scripted import Scripted, turn
 from harness.sandbox import probe
+from harness.schema.environment import folder_environment
 from harness.schema.loop_config import TerminationReason
 from harness.tools.builtin import builtin_tools
 from harness.tools.registry import Registry
@@ -29,7 +30,7 @@ def test_a_real_shell_does_a_task_of_several_steps(tmp_path: Path) -> None:
     source = tmp_path / "files"
     source.mkdir()
     (source / "boats.txt").write_text("north 4\nsouth 2\n")
-    workspace = Workspace(source)
+    workspace = Workspace(folder_environment(source))
     script = [
         turn(calls=[call("1", "shell", command="ls")]),
         turn(calls=[call("2", "shell", command="wc -l < boats.txt")]),

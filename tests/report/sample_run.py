@@ -340,7 +340,6 @@ def sample_task(name: str) -> Task:
         name=name,
         folder=folder,
         instruction=INSTRUCTIONS[name],
-        workdir=folder / "environment",
         tests=folder / "tests",
         output=OutputConfig(schema={"type": "object"}) if name in TASKS_WITH_OUTPUT else None,
         digest=digest_of(name),

@@ -9,8 +9,8 @@ import pytest
 
 from harness.runner.verifier import REWARD_BYTES, read_rewards, verify
 from harness.sandbox import probe
+from harness.schema.environment import Verifier
 from harness.schema.results import Verdict
-from harness.schema.suite import Task
 
 NEITHER = "the verifier wrote neither reward.json nor reward.txt"
 
@@ -106,18 +106,9 @@ def verdict_of(script: str, folder: Path, *, timeout_s: float = 60) -> Verdict:
     for name in ("workspace", "tests"):
         (folder / name).mkdir()
     (folder / "tests" / "test.sh").write_text(script)
-    task = Task(
-        name="t",
-        folder=folder,
-        instruction="Do it.",
-        workdir=folder / "workspace",
-        tests=folder / "tests",
-        verifier_timeout_s=timeout_s,
-        digest="d",
-        tests_digest="t",
-    )
+    verifier = Verifier(tests=(folder / "tests",), timeout_s=timeout_s)
     return verify(
-        task,
+        verifier,
         folder / "workspace",
         probe.best(),
         answer="It is 42.",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.protocols import Sandbox
+from harness.protocols import ProcessRunner
 from harness.sandbox.bubblewrap import Bubblewrap
 from harness.sandbox.unshare import Unshare
 from harness.values import Mount, ProcessResult
@@ -19,7 +19,7 @@ SANDBOXES: dict[str, type[Bubblewrap] | type[Unshare]] = {
 
 @dataclass(frozen=True)
 class Box:
-    sandbox: Sandbox
+    sandbox: ProcessRunner
     folder: Path
     mounts: tuple[Mount, ...]
 

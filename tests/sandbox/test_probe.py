@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.protocols import Sandbox
+from harness.protocols import ProcessRunner
 from harness.sandbox import probe
 from harness.values import Mount
 
@@ -38,7 +38,7 @@ def test_without_bubblewrap_namespaces_are_made_directly(tmp_path: Path):
     assert done.stdout == "unshare\n"
 
 
-def test_where_no_sandbox_works_the_error_says_what_to_install(sandbox: Sandbox):
+def test_where_no_sandbox_works_the_error_says_what_to_install(sandbox: ProcessRunner):
     # No namespaces can be made inside a sandbox.
     folders = {os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, CHECKOUT)}
     result = sandbox.run(

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SandboxError
-from harness.protocols import Sandbox
+from harness.protocols import ProcessRunner
 from harness.sandbox import probe
 from harness.values import Mount
 from tests.sandbox.box import SANDBOXES, Box, runs_on_host
@@ -34,7 +34,7 @@ def test_a_process_reads_and_writes_its_workspace(box: Box):
     assert (box.folder / "out.txt").stat().st_uid == os.getuid()
 
 
-def test_a_mount_is_read_only_unless_said_otherwise(sandbox: Sandbox, tmp_path: Path):
+def test_a_mount_is_read_only_unless_said_otherwise(sandbox: ProcessRunner, tmp_path: Path):
     (tmp_path / "test.sh").write_text("original")
     result = sandbox.run(
         ["bash", "-c", "echo changed > test.sh || chmod 777 test.sh || rm test.sh"],
@@ -47,7 +47,7 @@ def test_a_mount_is_read_only_unless_said_otherwise(sandbox: Sandbox, tmp_path: 
     assert (tmp_path / "test.sh").read_text() == "original"
 
 
-def test_a_single_file_can_be_mounted(sandbox: Sandbox, tmp_path: Path):
+def test_a_single_file_can_be_mounted(sandbox: ProcessRunner, tmp_path: Path):
     (tmp_path / "data").write_text("one file")
     mounts = [Mount(tmp_path / "data", "/data/input file")]
     result = sandbox.run(["cat", "/data/input file"], mounts=mounts, cwd="/", timeout_s=60)
@@ -78,7 +78,7 @@ def test_processes_of_the_host_are_not_there(box: Box):
     assert "kill me" not in box.bash(f"kill -9 {os.getpid()} && echo kill me").output
 
 
-def test_arguments_are_never_read_as_shell_text(sandbox: Sandbox):
+def test_arguments_are_never_read_as_shell_text(sandbox: ProcessRunner):
     nasty = "$(id) `id` \"'; exit 7 # \\ *\n"
     result = sandbox.run(["printf", "%s", nasty], mounts=(), cwd="/", timeout_s=60)
     assert (result.exit_code, result.output) == (0, nasty)
@@ -101,7 +101,7 @@ def test_exit_codes_are_those_of_a_shell(box: Box, script: str, exit_code: int):
     assert box.bash(script).exit_code == exit_code
 
 
-def test_a_command_that_is_not_there_is_a_result(sandbox: Sandbox):
+def test_a_command_that_is_not_there_is_a_result(sandbox: ProcessRunner):
     result = sandbox.run(["no-such-command"], mounts=(), cwd="/", timeout_s=60)
     assert result.exit_code == 127
     assert "no-such-command: not found" in result.output
@@ -231,20 +231,20 @@ def test_a_folder_mounted_as_tmp_lasts(box: Box, tmp_path: Path):
     assert lasting.bash("cat /tmp/file").output == "1\n"
 
 
-def test_a_mount_without_source_is_an_error_that_names_it(sandbox: Sandbox, tmp_path: Path):
+def test_a_mount_without_source_is_an_error_that_names_it(sandbox: ProcessRunner, tmp_path: Path):
     with pytest.raises(SandboxError, match="missing': no such file or folder"):
         sandbox.run(["true"], mounts=[Mount(tmp_path / "missing", "/x")], timeout_s=60)
 
 
 @pytest.mark.parametrize("target", ["workspace", "/a/../usr", "/"])
 def test_a_mount_target_must_be_a_plain_absolute_path(
-    sandbox: Sandbox, tmp_path: Path, target: str
+    sandbox: ProcessRunner, tmp_path: Path, target: str
 ):
     with pytest.raises(SandboxError, match="must be an absolute path"):
         sandbox.run(["true"], mounts=[Mount(tmp_path, target)], timeout_s=60)
 
 
-def test_a_sandbox_that_cannot_start_is_an_error_and_no_result(sandbox: Sandbox):
+def test_a_sandbox_that_cannot_start_is_an_error_and_no_result(sandbox: ProcessRunner):
     with pytest.raises(SandboxError, match=r"could not start: .*No such file"):
         sandbox.run(["true"], mounts=(), cwd="/no/such/folder", timeout_s=60)
 
@@ -265,7 +265,7 @@ def test_no_open_file_of_the_caller_gets_in(box: Box, tmp_path: Path):
     assert "memfd" not in result.output
 
 
-def test_nothing_outlives_a_harness_that_is_killed(sandbox: Sandbox):
+def test_nothing_outlives_a_harness_that_is_killed(sandbox: ProcessRunner):
     marker = unique_seconds()
     module, name = type(sandbox).__module__, type(sandbox).__name__
     script = (

@@ -30,7 +30,6 @@ def scored(
         name="sum",
         folder=Path("sum"),
         instruction="Add.",
-        workdir=Path("sum/environment"),
         tests=Path("sum/tests"),
         output=asked,
         expected_endings=expected,

@@ -23,14 +23,15 @@ TASKS = pytest.mark.parametrize("task", SUITE.tasks, ids=lambda task: task.name)
 
 def solve(task: Task, workspace: Workspace, logs: Path) -> None:
     """Run the reference solution as an agent's stand-in; it leaves its answer in the logs."""
-    assert task.solution is not None
+    (step,) = task.steps
+    assert step.solution is not None
     (logs / "agent").mkdir()
     done = probe.best().run(
         ["bash", "/solution/solve.sh"],
         mounts=[
             Mount(workspace.path, "/workspace", writable=True),
             Mount(logs, "/logs", writable=True),
-            Mount(task.solution, "/solution"),
+            Mount(step.solution.folder, "/solution"),
         ],
         timeout_s=30,
     )
@@ -38,19 +39,20 @@ def solve(task: Task, workspace: Workspace, logs: Path) -> None:
 
 
 def folder(task: Task) -> Path:
-    assert task.workdir is not None
-    return task.workdir
+    assert task.environment is not None
+    return task.environment.context
 
 
 def judged(task: Task, logs: Path, *, solved: bool) -> Verdict:
     """The verifier's word on a fresh folder, with or without the solution run in it."""
-    workspace = Workspace(folder(task))
+    assert task.environment is not None
+    workspace = Workspace(task.environment)
     try:
         if solved:
             solve(task, workspace, logs)
         answer, output = logs / "agent" / "answer.txt", logs / "agent" / "output.json"
         return verify(
-            task,
+            task.steps[0].verifier,
             workspace.path,
             probe.best(),
             answer=answer.read_text() if answer.exists() else "",
@@ -75,7 +77,8 @@ def test_doing_nothing_fails(task: Task, tmp_path: Path):
 
 @TASKS
 def test_the_solution_hands_in_what_the_task_asks_for(task: Task, tmp_path: Path):
-    workspace = Workspace(folder(task))
+    assert task.environment is not None
+    workspace = Workspace(task.environment)
     try:
         solve(task, workspace, tmp_path)
     finally:

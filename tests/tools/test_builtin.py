@@ -10,16 +10,19 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.protocols import Sandbox
+from harness.protocols import ProcessRunner
 from harness.sandbox import probe
+from harness.schema.environment import folder_environment
 from harness.schema.record import Json
 from harness.tools.builtin import BUILTIN_NAMES, builtin_tools
 from harness.tools.registry import Registry
 from harness.tools.workspace import Workspace
 from harness.values import Effect, ToolInvocation, ToolOutcome
 
+NOWHERE = Workspace(folder_environment(Path("/nowhere")))
 
-def no_sandbox() -> Sandbox:
+
+def no_sandbox() -> ProcessRunner:
     raise AssertionError("nobody may ask for a sandbox")
 
 
@@ -37,7 +40,7 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
     source = tmp_path / "source"
     source.mkdir()
     (source / "notes.txt").write_text("first line\nsecond line\n")
-    workspace = Workspace(source)
+    workspace = Workspace(folder_environment(source))
     # The best sandbox is looked for only when a command runs.
     yield Agent(Registry(builtin_tools(BUILTIN_NAMES, workspace, probe.best)), workspace.path)
     workspace.close()
@@ -56,21 +59,21 @@ def text(outcome: ToolOutcome) -> tuple[str, str]:
 
 
 def test_the_tools_come_in_the_order_named():
-    workspace = Workspace(Path("/nowhere"))
+    workspace = NOWHERE
     tools = builtin_tools(["list_dir", "shell"], workspace, no_sandbox)
     assert [tool.spec.name for tool in tools] == ["list_dir", "shell"]
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
     with pytest.raises(ConfigurationError) as caught:
-        builtin_tools(["shell", "browser"], Workspace(Path("/nowhere")), no_sandbox)
+        builtin_tools(["shell", "browser"], NOWHERE, no_sandbox)
     assert str(caught.value) == (
         "unknown tool 'browser': use shell, read_file, write_file, list_dir"
     )
 
 
 def test_specs_and_identities_are_those_of_every_recording():
-    registry = Registry(builtin_tools(BUILTIN_NAMES, Workspace(Path("/nowhere")), no_sandbox))
+    registry = Registry(builtin_tools(BUILTIN_NAMES, NOWHERE, no_sandbox))
     texts = [spec.model_dump_json() for spec in registry.specs()]
     assert texts == [
         '{"name":"shell","description":"Run a bash command in /workspace.",'
@@ -249,7 +252,7 @@ class TestShell:
 
 
 def test_the_tools_say_what_they_do_and_which_run_alone():
-    registry = Registry(builtin_tools(BUILTIN_NAMES, Workspace(Path("/nowhere")), no_sandbox))
+    registry = Registry(builtin_tools(BUILTIN_NAMES, NOWHERE, no_sandbox))
     assert registry.effects("shell", {"command": "ls a"}) == (Effect("command", "ls a"),)
     assert registry.effects("read_file", {"path": "a"}) == (Effect("read", "a"),)
     assert registry.effects("list_dir", {}) == (Effect("read", "."),)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.protocols import Sandbox
+from harness.protocols import ProcessRunner
 from harness.sandbox import probe
+from harness.schema.environment import folder_environment
 from harness.schema.record import Json
 from harness.tools.definitions import defined_tool
 from harness.tools.entry_points import installed_tools
@@ -65,7 +66,7 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
     source = tmp_path / "source"
     source.mkdir()
     (source / "notes.txt").write_text("one; echo\ntwo $HOME\n")
-    workspace = Workspace(source)
+    workspace = Workspace(folder_environment(source))
     yield workspace
     workspace.close()
 
@@ -94,7 +95,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-def no_sandbox() -> Sandbox:
+def no_sandbox() -> ProcessRunner:
     raise AssertionError("nobody may ask for a sandbox")
 
 

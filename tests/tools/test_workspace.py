@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import InfrastructureError
+from harness.schema.environment import folder_environment
 from harness.tools.workspace import Workspace
 
 
@@ -27,7 +28,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def workspace(source: Path) -> Iterator[Workspace]:
-    workspace = Workspace(source)
+    workspace = Workspace(folder_environment(source))
     yield workspace
     workspace.close()
 
@@ -47,7 +48,7 @@ def test_changes_do_not_reach_the_source(workspace: Workspace, source: Path):
 
 
 def test_nothing_is_copied_before_it_is_needed(tmp_path: Path):
-    workspace = Workspace(tmp_path / "late")
+    workspace = Workspace(folder_environment(tmp_path / "late"))
     (tmp_path / "late").mkdir()
     (tmp_path / "late" / "file").touch()
     assert (workspace.path / "file").exists()
@@ -55,7 +56,7 @@ def test_nothing_is_copied_before_it_is_needed(tmp_path: Path):
 
 
 def test_two_workspaces_of_one_folder_are_apart(workspace: Workspace, source: Path):
-    other = Workspace(source)
+    other = Workspace(folder_environment(source))
     assert other.path != workspace.path
     other.close()
     assert workspace.path.exists()
@@ -84,4 +85,4 @@ def test_a_closed_workspace_is_not_made_again(workspace: Workspace):
 
 def test_a_folder_that_cannot_be_copied_is_named(tmp_path: Path):
     with pytest.raises(InfrastructureError, match="no-such-folder"):
-        _ = Workspace(tmp_path / "no-such-folder").path
+        _ = Workspace(folder_environment(tmp_path / "no-such-folder")).path
