@@ -286,6 +286,7 @@ class ProcessRunner(Protocol):
         timeout_s: float,
         cwd: str = "/workspace",
         env: Mapping[str, str] = {},
+        network: bool = False,
     ) -> ProcessResult:
         """Run a command to its end or its timeout, then kill all it started.
 

@@ -16,7 +16,7 @@ from harness.values import Mount, ProcessResult
 # Dropping the capabilities matters: a bwrap started by root keeps them, and could remount /usr.
 _ISOLATION = (
     *("--unshare-user", "--uid", "0", "--gid", "0", "--cap-drop", "ALL"),
-    *("--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
+    *("--unshare-pid", "--unshare-ipc", "--unshare-uts"),
     *("--hostname", view.HOSTNAME, "--die-with-parent", "--new-session"),
 )
 
@@ -37,8 +37,17 @@ class Bubblewrap:
         timeout_s: float,
         cwd: str = "/workspace",
         env: Mapping[str, str] = {},
+        network: bool = False,
     ) -> ProcessResult:
         """Run a command to its end or its timeout, then kill all it started.
+
+        Args:
+            command: Program and arguments.
+            mounts: What it sees besides the system.
+            timeout_s: Seconds until everything is killed.
+            cwd: Where it starts.
+            env: Variables besides the few that are always there.
+            network: Let it use the host's.
 
         Raises:
             SandboxError: bubblewrap is missing or not allowed here.
@@ -47,16 +56,25 @@ class Bubblewrap:
         if executable is None:
             raise SandboxError("bwrap is not installed")
         checked = view.check_mounts(mounts)
+        texts = view.etc_files(network=network)
         with ExitStack() as opened:
-            files = {target: _in_memory(text, opened) for target, text in view.ETC_FILES.items()}
+            files = {target: _in_memory(text, opened) for target, text in texts.items()}
 
-            options = [*_system(files), *_binds(checked), "--remount-ro", "/", "--chdir", cwd]
+            options = [
+                *_system(files, network),
+                *_binds(checked),
+                "--remount-ro",
+                "/",
+                "--chdir",
+                cwd,
+            ]
             # Not on the command line: that can be read inside, and names folders of the host.
             options_fd = _in_memory("".join(f"{option}\0" for option in options), opened)
 
             def launcher(status_fd: int) -> list[str]:
                 report = ("--json-status-fd", str(status_fd), "--args", str(options_fd))
-                return [executable, *_ISOLATION, *report, "--", *view.start(command)]
+                isolation = _ISOLATION if network else (*_ISOLATION, "--unshare-net")
+                return [executable, *isolation, *report, "--", *view.start(command)]
 
             return supervise(
                 launcher,
@@ -67,12 +85,12 @@ class Bubblewrap:
             )
 
 
-def _system(files: Mapping[str, int]) -> list[str]:
+def _system(files: Mapping[str, int], network: bool) -> list[str]:
     arguments = ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"]
     arguments += ["--perms", "0755", "--dir", "/etc"]
     for path in view.PROC_READ_ONLY:
         arguments += ["--ro-bind-try", path, path]
-    arguments += _binds(view.system_mounts())
+    arguments += _binds(view.system_mounts(network=network))
     for place, target in view.system_links().items():
         # bwrap would make the folders of a link for itself alone.
         for folder in reversed(PurePosixPath(place).parents[:-1]):

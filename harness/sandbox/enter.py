@@ -24,8 +24,8 @@ _NEW_NAMESPACES = (
     | 0x08000000  # interprocess communication
     | 0x10000000  # users
     | 0x20000000  # processes
-    | 0x40000000  # network
 )
+_NEW_NETWORK = 0x40000000
 _READ_ONLY, _NO_SUID, _NO_DEV, _NO_EXEC = 1, 2, 4, 8
 _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
 _DETACH = 2
@@ -45,7 +45,8 @@ def main() -> None:
     with os.fdopen(view_fd, "rb") as file:
         view = json.load(file)
     uid, gid = os.geteuid(), os.getegid()
-    _check(_libc.unshare(_NEW_NAMESPACES), "new namespaces")
+    network = 0 if view["network"] else _NEW_NETWORK
+    _check(_libc.unshare(_NEW_NAMESPACES | network), "new namespaces")
     # Only now: entering a user namespace clears the death signal.
     _die_with_parent()
     Path("/proc/self/setgroups").write_text("deny")
@@ -70,7 +71,8 @@ def _be_first(view: dict[str, Any], status_fd: int) -> None:
     code = 1
     try:
         socket.sethostname(view["hostname"])
-        _loopback_up()
+        if not view["network"]:
+            _loopback_up()
         _build(view)
         os.chdir(view["cwd"])
         _drop_capabilities()

@@ -31,8 +31,17 @@ class Unshare:
         timeout_s: float,
         cwd: str = "/workspace",
         env: Mapping[str, str] = {},
+        network: bool = False,
     ) -> ProcessResult:
         """Run a command to its end or its timeout, then kill all it started.
+
+        Args:
+            command: Program and arguments.
+            mounts: What it sees besides the system.
+            timeout_s: Seconds until everything is killed.
+            cwd: Where it starts.
+            env: Variables besides the few that are always there.
+            network: Let it use the host's.
 
         Raises:
             SandboxError: namespaces are not allowed here.
@@ -41,9 +50,10 @@ class Unshare:
             "hostname": view.HOSTNAME,
             "proc_read_only": view.PROC_READ_ONLY,
             "devices": view.DEVICES,
-            "system": _plain(view.system_mounts()),
+            "system": _plain(view.system_mounts(network=network)),
+            "network": network,
             "links": view.system_links(),
-            "files": dict(view.ETC_FILES),
+            "files": view.etc_files(network=network),
             "mounts": _plain(view.check_mounts(mounts)),
             "cwd": cwd,
             "env": view.environment(cwd, env),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from harness.errors import SandboxError
@@ -32,6 +33,8 @@ _ETC_NEEDED = (
     *("alternatives", "fonts", "java-*", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "magic"),
     *("mime.types", "perl", "protocols", "python3*", "services", "terminfo"),
 )
+# What names are looked up, servers are recognised and packages are found with.
+_ETC_FOR_NETWORK = ("ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust", "pip.conf")
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _PYTHON_FOLDER = "/opt/python/bin"
 _SYSTEM_PYTHONS = ("/usr/local/bin/python3", "/usr/bin/python3")
@@ -44,10 +47,28 @@ _PATH = f"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:{_PYTHON_
 _START = ("/bin/sh", "-c", 'echo >&0 && read -r _ && exec "$@" < /dev/null', "sh")
 
 
-def system_mounts() -> tuple[Mount, ...]:
-    """The read-only system folders, and a Python where /usr has none."""
+def etc_files(*, network: bool) -> dict[str, str]:
+    """Files that are written for the sandbox, by place."""
+    if not network:
+        return dict(ETC_FILES)
+    files = {
+        **ETC_FILES,
+        "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+    }
+    with suppress(OSError):
+        # A text, since it is a link into /run on many hosts.
+        files["/etc/resolv.conf"] = Path("/etc/resolv.conf").read_text(encoding="utf-8")
+    return files
+
+
+def system_mounts(*, network: bool = False) -> tuple[Mount, ...]:
+    """The read-only system folders, and a Python where /usr has none.
+
+    Args:
+        network: what is needed to use one as well.
+    """
     paths = [Path("/usr"), *(Path("/", name) for name in _ROOT_FOLDERS)]
-    for pattern in _ETC_NEEDED:
+    for pattern in (*_ETC_NEEDED, *(_ETC_FOR_NETWORK if network else ())):
         paths += sorted(Path("/etc").glob(pattern))
     real = [path for path in paths if path.exists() and not path.is_symlink()]
     mounts = [Mount(path.resolve(), str(path)) for path in real]

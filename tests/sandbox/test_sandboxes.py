@@ -9,7 +9,9 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -148,7 +150,9 @@ def test_no_capability_is_left(box: Box):
     assert set(values.values()) == {"0" * 16}
 
 
-def test_a_server_on_the_hosts_loopback_is_out_of_reach(box: Box):
+@contextmanager
+def host_server() -> Iterator[tuple[int, threading.Event]]:
+    """A port of the host's loopback, and whether somebody came."""
     reached = threading.Event()
 
     class Handler(socketserver.BaseRequestHandler):
@@ -158,11 +162,31 @@ def test_a_server_on_the_hosts_loopback_is_out_of_reach(box: Box):
     with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        result = box.bash(f"echo hello > /dev/tcp/127.0.0.1/{server.server_address[1]}")
+        yield server.server_address[1], reached
         server.shutdown()
         thread.join()
+
+
+def test_a_server_on_the_hosts_loopback_is_out_of_reach(box: Box):
+    with host_server() as (port, reached):
+        result = box.bash(f"echo hello > /dev/tcp/127.0.0.1/{port}")
     assert "Connection refused" in result.output
     assert not reached.is_set()
+
+
+def test_the_network_of_the_host_is_there_where_it_is_asked_for(sandbox: ProcessRunner):
+    script = "echo > /dev/tcp/localhost/{port}; cat /etc/resolv.conf; touch /new; id -u"
+    with host_server() as (port, reached):
+        result = sandbox.run(
+            ["bash", "-c", script.format(port=port)],
+            mounts=(),
+            cwd="/",
+            timeout_s=60,
+            network=True,
+        )
+    assert reached.is_set()
+    refused = "touch: cannot touch '/new': Read-only file system\n0\n"
+    assert result.output == Path("/etc/resolv.conf").read_text() + refused
 
 
 def test_processes_inside_reach_each_other_over_loopback(box: Box):

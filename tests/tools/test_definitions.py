@@ -56,6 +56,7 @@ class Told:
         timeout_s: float,
         cwd: str = "/workspace",
         env: Mapping[str, str] = {},
+        network: bool = False,
     ) -> ProcessResult:
         self.commands.append(command)
         return ProcessResult(exit_code=0, output="told\n")
