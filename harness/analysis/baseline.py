@@ -17,7 +17,7 @@ from harness.analysis.exact import (
 )
 from harness.analysis.numbers import plural
 from harness.errors import BadInputError
-from harness.schema.loop_config import UNSCORED
+from harness.schema.loop_config import UNSCORED, TerminationReason
 from harness.schema.record import Record
 from harness.schema.results import Baseline, RunRecord, TrialRecord
 
@@ -36,6 +36,8 @@ class CheckResult(Record):
     """Ids of trials that the run should hold and does not."""
     unscored: tuple[UnscoredTrial, ...]
     """Misses and infrastructure errors: nothing can be said about these."""
+    skipped: tuple[UnscoredTrial, ...] = ()
+    """Trials of tasks that this machine cannot run: told, and nothing against the run."""
 
     @property
     def holds(self) -> bool:
@@ -45,7 +47,8 @@ class CheckResult(Record):
     def lines(self) -> tuple[str, ...]:
         """What to print."""
         if self.holds:
-            return (f"{plural(self.checked, 'trial')} as in the baseline.",)
+            as_before = plural(self.checked - len(self.skipped), "trial")
+            return (f"{as_before} as in the baseline.", *skipped_lines(self.skipped))
         lines: list[str] = []
         if self.differing:
             verb = "differs" if len(self.differing) == 1 else "differ"
@@ -58,18 +61,19 @@ class CheckResult(Record):
         if self.unscored:
             lines.append(f"{plural(len(self.unscored), 'trial')} without a result:")
             lines += [line for trial in self.unscored for line in _unscored_lines(trial)]
-        return tuple(lines)
+        return (*lines, *skipped_lines(self.skipped))
 
 
 def make_baseline(run: RunRecord, trials: Sequence[TrialRecord]) -> Baseline:
-    """The facts of a complete run, to be committed.
+    """The facts of a complete run, to be committed; a skipped trial has none.
 
     Raises:
         BadInputError: a trial without a result, a trial that is there twice, or a run that was
             not finished.
     """
     where = f"run {run.run_id!r} cannot become a baseline"
-    if broken := sorted(t.trial_id for t in trials if t.termination_reason in UNSCORED):
+    judged = [t for t in trials if t.termination_reason is not TerminationReason.SKIPPED]
+    if broken := sorted(t.trial_id for t in judged if t.termination_reason in UNSCORED):
         raise BadInputError(
             f"{where}: no result in {_list(broken)}; record or repair them and run again"
         )
@@ -84,7 +88,7 @@ def make_baseline(run: RunRecord, trials: Sequence[TrialRecord]) -> Baseline:
         raise BadInputError(
             f"{where}: it holds {len(trials)} of {run.planned_trials} planned trials; run again"
         )
-    ordered = sorted(trials, key=lambda trial: trial.trial_id)
+    ordered = sorted(judged, key=lambda trial: trial.trial_id)
     return Baseline(
         suite=run.suite,
         suite_version=run.suite_version,
@@ -133,9 +137,11 @@ def check(
         (trial for trial in trials if planned is None or trial.trial_id in expected),
         key=lambda trial: (trial.task, trial.variant, trial.repeat),
     )
-    differing, unscored = [], []
+    differing, unscored, skipped = [], [], []
     for trial in held:
-        if trial.termination_reason in UNSCORED:
+        if trial.termination_reason is TerminationReason.SKIPPED:
+            skipped.append(unscored_trial(trial))
+        elif trial.termination_reason in UNSCORED:
             unscored.append(unscored_trial(trial))
         elif found := difference(trial, baseline):
             differing.append(trial_differences(trial, found))
@@ -144,7 +150,19 @@ def check(
         differing=tuple(differing),
         missing=tuple(sorted(expected - {trial.trial_id for trial in held})),
         unscored=tuple(unscored),
+        skipped=tuple(skipped),
     )
+
+
+def skipped_lines(skipped: Sequence[UnscoredTrial]) -> tuple[str, ...]:
+    """Tasks that this machine cannot run, with the reason; nothing where there are none."""
+    tasks: dict[str, dict[str, None]] = {}
+    for trial in skipped:
+        tasks.setdefault(trial.error, {})[trial.task] = None
+    if not skipped:
+        return ()
+    reasons = (f"  {', '.join(names)}: {reason}" for reason, names in tasks.items())
+    return (f"{plural(len(skipped), 'trial')} skipped:", *reasons)
 
 
 def _unscored_lines(trial: UnscoredTrial) -> list[str]:

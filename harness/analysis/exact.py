@@ -30,7 +30,7 @@ class TrialDifferences(Record):
 
 
 class UnscoredTrial(Record):
-    """A trial that ended in a miss or an infrastructure error: nothing can be said about it."""
+    """A trial without a result, or one that was skipped: nothing can be said about it."""
 
     trial_id: str
     task: str

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from harness.analysis.baseline import CheckResult, check
+from harness.analysis.baseline import CheckResult, check, skipped_lines
 from harness.analysis.misses import MissGroup, group_misses
 from harness.cassette.secrets import secrets_in
 from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
@@ -172,4 +172,5 @@ def _lines(
         lines += unscored_lines(
             result.unscored, misses, trials=result.checked, record=record, explain=explain
         )
+        lines += skipped_lines(result.skipped) if not (result.differing or result.missing) else ()
     return lines

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import click
 
+from harness.analysis.baseline import skipped_lines
 from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
 from harness.cli.execution import (
     Answering,
@@ -121,7 +122,7 @@ def _print(terminal: Terminal, planned: list[Planned], summaries: list[RunSummar
     lines = []
     for summary in summaries:
         lines += [*summary_lines(summary), "", *difference_lines(summary.tool_differences)]
-        lines += fault_lines(summary)
+        lines += [*fault_lines(summary), *skipped_lines(summary.skipped)]
         lines.append(f"Report: {summary.report}")
     terminal.result({"runs": [one.model_dump(mode="json") for one in summaries]}, lines)
     for one, summary in zip(planned, summaries, strict=True):

@@ -78,6 +78,8 @@ class RunSummary(Record):
     totals: tuple[Group, ...]
     unscored: tuple[UnscoredTrial, ...]
     """Misses and infrastructure errors."""
+    skipped: tuple[UnscoredTrial, ...] = ()
+    """Trials of tasks that this machine cannot run."""
     misses: tuple[MissGroup, ...]
     """The misses among them by what changed, the most frequent first."""
     tool_differences: tuple[ToolDifferences, ...]
@@ -106,7 +108,12 @@ def summarise(log: RunLog, report: str) -> RunSummary:
             TaskSummary(task=task, variants=_groups(variants, trials, task)) for task in run.tasks
         ),
         totals=_groups(variants, trials),
-        unscored=tuple(unscored_trial(trial) for trial in trials if _is_unscored(trial)),
+        unscored=tuple(
+            unscored_trial(trial)
+            for trial in trials
+            if _is_unscored(trial) and not _is_skipped(trial)
+        ),
+        skipped=tuple(unscored_trial(trial) for trial in trials if _is_skipped(trial)),
         misses=group_misses(trials),
         tool_differences=tuple(
             ToolDifferences(
@@ -170,6 +177,10 @@ def _group(variant: str, trials: Sequence[TrialRecord]) -> Group:
 def _is_unscored(trial: TrialRecord) -> bool:
     # A scenario is judged by its expectations, whatever its ending.
     return trial.termination_reason in UNSCORED and SCENARIO not in trial.scores
+
+
+def _is_skipped(trial: TrialRecord) -> bool:
+    return trial.termination_reason is TerminationReason.SKIPPED
 
 
 def _mean(

@@ -50,6 +50,8 @@ ENDINGS: dict[TerminationReason, str] = {
     "nothing about the agent: not scored, counted apart.",
     TerminationReason.INFRASTRUCTURE_ERROR: "The machine failed, not the agent. Not scored, "
     "counted apart.",
+    TerminationReason.SKIPPED: "The task cannot be run on this machine, so nothing was asked. Not "
+    "scored, counted apart.",
 }
 
 _WORDS: tuple[tuple[str, str, str], ...] = (

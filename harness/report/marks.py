@@ -10,13 +10,14 @@ from harness.schema.loop_config import UNSCORED, TerminationReason
 from harness.schema.results import TrialRecord
 from harness.scorers.scenario import NAME as SCENARIO
 
-MarkKind = Literal["passed", "failed", "unjudged", "unscored", "missing"]
+MarkKind = Literal["passed", "failed", "unjudged", "unscored", "skipped", "missing"]
 
 SYMBOLS: dict[MarkKind, str] = {
     "passed": "✓",
     "failed": "✗",
     "unjudged": "?",
     "unscored": "!",
+    "skipped": "»",
     "missing": "·",
 }
 """Colour is never alone: each kind has its own symbol."""
@@ -26,6 +27,7 @@ WORDS: dict[MarkKind, str] = {
     "failed": "failed",
     "unjudged": "no verdict",
     "unscored": "no result",
+    "skipped": "not run here",
     "missing": "not in the log",
 }
 
@@ -57,6 +59,8 @@ def ending_label(reason: TerminationReason) -> str:
 
 def kind_of(trial: TrialRecord) -> MarkKind:
     """How a trial went, for someone who looks for half a second."""
+    if trial.termination_reason is TerminationReason.SKIPPED:
+        return "skipped"
     if trial.termination_reason in UNSCORED and SCENARIO not in trial.scores:
         return "unscored"
     return trial.outcome or "unjudged"

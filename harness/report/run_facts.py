@@ -138,6 +138,7 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
     kinds = " and ".join(
         numbers.plural(count, ending_label(ending)) for ending, count in sorted(endings.items())
     )
+    skipped = [trial for trial in trials if kind_of(trial) == "skipped"]
     mixed = [trial for trial in trials if trial.mixed]
     unjudged = [trial for trial in trials if kind_of(trial) == "unjudged"]
     absent = run.planned_trials - len(trials)
@@ -149,6 +150,11 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
             + _how_to_record(run, unscored),
         ),
         *_misses(unscored),
+        _notice(
+            skipped,
+            f"{_trials(skipped, 'was', 'were')} not run: this machine cannot run the task",
+            f"Not scored, and in no average and no comparison. {_reasons(skipped)}",
+        ),
         _notice(
             mixed,
             f"{_trials(mixed, 'was', 'were')} answered by several models",
@@ -182,6 +188,14 @@ def _unscored(unscored: Sequence[TrialRecord], title: str, text: str) -> Notice 
         return None
     others = [trial for trial in unscored if trial.miss is None]
     return _notice(others, title, text) or Notice(title, text, (), 0)
+
+
+def _reasons(skipped: Sequence[TrialRecord]) -> str:
+    """Each reason once, with the tasks it holds back."""
+    tasks: dict[str, dict[str, None]] = {}
+    for trial in skipped:
+        tasks.setdefault(trial.error or "", {})[trial.task] = None
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in tasks.items())
 
 
 def _how_to_record(run: RunRecord, unscored: Sequence[TrialRecord]) -> str:

@@ -36,6 +36,7 @@ class TerminationReason(StrEnum):
     SUSPENDED = "suspended"
     REPLAY_MISS = "replay_miss"
     INFRASTRUCTURE_ERROR = "infrastructure_error"
+    SKIPPED = "skipped"
 
 
 SUCCEEDED = frozenset(
@@ -43,7 +44,13 @@ SUCCEEDED = frozenset(
 )
 """Endings that are no failure: nothing is raised for them, and no failure callback is called."""
 
-UNSCORED = frozenset({TerminationReason.REPLAY_MISS, TerminationReason.INFRASTRUCTURE_ERROR})
+UNSCORED = frozenset(
+    {
+        TerminationReason.REPLAY_MISS,
+        TerminationReason.INFRASTRUCTURE_ERROR,
+        TerminationReason.SKIPPED,
+    }
+)
 """Endings that say nothing about the agent: never scored, counted apart."""
 
 

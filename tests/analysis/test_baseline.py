@@ -41,6 +41,21 @@ def test_a_trial_without_a_result_is_no_baseline_and_is_named(ending: str):
         make_baseline(run(7), trials)
 
 
+def test_skipped_trials_are_told_apart_and_hold_nothing_against_a_run():
+    error = "not runnable here: needs a GPU"
+    skipped = [trial(name, termination_reason="skipped", error=error) for name in ("sort", "fly")]
+    made = make_baseline(run(5), [*TRIALS, skipped[1]])
+    assert list(made.trials) == list(BASELINE.trials)
+    result = check([*TRIALS[1:], *skipped], BASELINE)
+    assert result.holds
+    assert [one.trial_id for one in result.skipped] == ["fly/baseline/0", "sort/baseline/0"]
+    assert result.lines() == (
+        "3 trials as in the baseline.",
+        "2 trials skipped:",
+        "  fly, sort: not runnable here: needs a GPU",
+    )
+
+
 def test_an_unfinished_run_or_a_trial_held_twice_is_no_baseline():
     with pytest.raises(BadInputError, match="4 of 5 planned trials"):
         make_baseline(run(5), TRIALS)

@@ -163,7 +163,7 @@ def test_validation_does_not_apply_without_an_output():
     assert score == Score(value=None, explanation="the task asks for no output")
 
 
-@pytest.mark.parametrize("ending", ["replay_miss", "infrastructure_error"])
+@pytest.mark.parametrize("ending", ["replay_miss", "infrastructure_error", "skipped"])
 def test_a_trial_that_says_nothing_about_the_agent_is_never_scored(ending: str):
     scores = scored(verdict=Verdict(rewards={"reward": 1}), termination_reason=ending)
     assert {score.value for score in scores.values()} == {None}

@@ -1,0 +1,37 @@
+"""A trial that this machine cannot run: shown, told apart, and in no number."""
+
+from __future__ import annotations
+
+from harness.report.html import render
+from harness.report.marks import anchor
+from harness.schema.loop_config import TerminationReason
+from tests.report.page import parse
+from tests.report.sample_run import sample_run
+
+ERROR = "not runnable here: needs <b>1 GPU</b>"
+
+
+def test_a_skipped_trial_is_told_apart_from_one_without_a_result():
+    sample = sample_run(tasks=("sum-sales",), variants=("baseline",), repeats=2)
+    skipped, other = (
+        sample.trials[0].model_copy(
+            update={
+                "termination_reason": TerminationReason.SKIPPED,
+                "outcome": None,
+                "error": ERROR,
+                "iterations": 1000,
+            }
+        ),
+        sample.trials[1].model_copy(update={"outcome": "passed"}),
+    )
+    page = parse(render(sample.run, (skipped, other), sample.load))
+    notices = page.one("section", id="notices").text
+    assert "1 trial was not run: this machine cannot run the task" in notices
+    assert f"sum-sales: {ERROR}" in notices
+    assert "no result" not in notices
+    total = page.one("td", data_total="baseline")
+    assert total.one(css="passed-of").text == "1/1"
+    assert float(total.one("span", css="iterations").text) == other.iterations
+    article = page.one("article", id=anchor(skipped))
+    assert "not run here" in article.text
+    assert ERROR in article.text
