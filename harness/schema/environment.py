@@ -18,6 +18,8 @@ class CopyFiles(Record):
     """Relative to the build context; globs as Docker knows them."""
     target: str
     """Absolute; a folder if it ends with a slash."""
+    exclude: tuple[str, ...] = ()
+    """Files and whole folders of the context that are left out: relative paths, no globs."""
 
 
 class FileCommand(Record):
@@ -93,11 +95,21 @@ class Artifact(Record):
     exclude: tuple[str, ...] = ()
 
 
+class Collect(Record):
+    """A command on the agent's machine, after the agent and before artifacts are taken from it."""
+
+    command: str
+    """For a shell; that it fails is no error."""
+    timeout_s: float = 60
+
+
 class Solution(Record):
     """The reference solution of a step."""
 
     folder: Path
-    """Shown as /solution; holds solve.sh."""
+    """Holds solve.sh."""
+    place: str = "/solution"
+    """Where the machine has it."""
     env: dict[str, str] = Field(default_factory=dict)
     equipment: Equipment = Equipment()
 
@@ -106,12 +118,15 @@ class Verifier(Record):
     """What says whether a step was done."""
 
     tests: tuple[Path, ...]
-    """Folders laid over one another as /tests; one of them holds test.sh."""
+    """Folders laid over one another; one holds test.sh. None if a machine of its own has it."""
+    place: str = "/tests"
+    """Where the machine has them."""
     timeout_s: float = 600
     env: dict[str, str] = Field(default_factory=dict)
     equipment: Equipment = Equipment()
     environment: Environment | None = None
     """A machine of its own, which gets the artifacts alone; None is the agent's."""
+    collect: tuple[Collect, ...] = ()
 
 
 class Step(Record):
