@@ -81,14 +81,18 @@ def system_links() -> dict[str, str]:
     """Symbolic links at the root, by place."""
     paths = [Path("/", name) for name in _ROOT_FOLDERS]
     links = {str(path): str(path.readlink()) for path in paths if path.is_symlink()}
-    python = _system_python()
-    if python is None:
-        major, minor = sys.version_info[:2]
-        python = f"{sys.base_prefix}/bin/python{major}.{minor}"
+    python = interpreter()
+    if _system_python() is None:
         links[f"{_PYTHON_FOLDER}/python3"] = python
     # Debian has no `python`, and models write it most of the time.
     links[f"{_PYTHON_FOLDER}/python"] = python
     return links
+
+
+def interpreter() -> str:
+    """The Python that processes find first, by its own path."""
+    major, minor = sys.version_info[:2]
+    return _system_python() or f"{sys.base_prefix}/bin/python{major}.{minor}"
 
 
 def environment(cwd: str, extra: Mapping[str, str]) -> dict[str, str]:
