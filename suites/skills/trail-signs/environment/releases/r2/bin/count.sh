@@ -1,0 +1,2 @@
+#!/bin/sh
+ls "$(dirname "$0")"/../signs | wc -l
