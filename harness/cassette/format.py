@@ -134,13 +134,15 @@ def request_of(interaction: str) -> str:
 class StoredResult(_Written):
     """What a tool call gave."""
 
-    left_out = frozenset({"asks"})
+    left_out = frozenset({"asks", "together"})
 
     content: str
     status: Literal["ok", "failed", "raised", "timed_out"]
     duration_s: float
     asks: RunRequest | None = None
     """A signal, a suspension or a block; not written when there is none."""
+    together: bool = False
+    """Whether only what all calls of its turn gave together is known, and one of them holds it."""
 
 
 class ToolLine(_Written):

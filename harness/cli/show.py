@@ -23,7 +23,14 @@ from harness.report.conversation import (
 )
 from harness.report.marks import word_of
 from harness.report.notes import NoteView
-from harness.report.trial_page import difference_lines, facts, handed_in, scores
+from harness.report.trial_page import (
+    difference_lines,
+    facts,
+    handed_in,
+    request_changes,
+    scores,
+    tool_changes,
+)
 from harness.runner.log import RunLog
 from harness.schema.results import TrialRecord
 from harness.schema.trajectory import Trajectory
@@ -95,9 +102,7 @@ def _lines(trial: TrialRecord, trajectory: Trajectory | None, title: str) -> Ite
             else:
                 why = f" ({first})" if first else ""
                 yield f"  {score.label.capitalize()}: {score.value}{why}"
-    for change in trial.tool_changes:
-        yield f"  {change.summary}"
-        yield from (f"      {line}" for line in change.difference.splitlines())
+    yield from _changes(trial)
     if trial.error:
         yield ""
         yield from trial.error.splitlines()
@@ -106,6 +111,13 @@ def _lines(trial: TrialRecord, trajectory: Trajectory | None, title: str) -> Ite
         yield f"The conversation is gone: no file {trial.trajectory} in the run's folder."
         return
     yield from _conversation(trajectory)
+
+
+def _changes(trial: TrialRecord) -> Iterator[str]:
+    """What is not as it is recorded."""
+    for change in (*tool_changes(trial), *request_changes(trial)):
+        yield f"  {change.summary}"
+        yield from (f"      {line.text}" for line in change.lines)
 
 
 def _conversation(trajectory: Trajectory) -> Iterator[str]:

@@ -17,7 +17,7 @@ from harness.report.scenario_results import holding_line
 from harness.runner.log import RunLog
 from harness.schema.loop_config import UNSCORED, TerminationReason
 from harness.schema.record import Record
-from harness.schema.results import RunRecord, ToolChange, TrialRecord
+from harness.schema.results import RequestChange, RunRecord, ToolChange, TrialRecord
 from harness.scorers.scenario import NAME as SCENARIO
 
 
@@ -65,6 +65,15 @@ class ToolDifferences(Record):
     changes: tuple[ToolChange, ...]
 
 
+class RequestDifferences(Record):
+    """A trial whose model calls said something else than those whose answers they were given."""
+
+    trial_id: str
+    count: int
+    changes: tuple[RequestChange, ...]
+    """The first of them."""
+
+
 class RunSummary(Record):
     """A run in short."""
 
@@ -84,6 +93,8 @@ class RunSummary(Record):
     """The misses among them by what changed, the most frequent first."""
     tool_differences: tuple[ToolDifferences, ...]
     """Trials whose tools ran again with another result."""
+    request_differences: tuple[RequestDifferences, ...] = ()
+    """Trials that were answered in order, whatever they asked, and asked something else."""
     scenarios: ScenarioSummary | None = None
     """None for a suite of tasks."""
     most_calls: int | None = None
@@ -124,6 +135,15 @@ def summarise(log: RunLog, report: str) -> RunSummary:
             )
             for trial in trials
             if trial.tool_differences
+        ),
+        request_differences=tuple(
+            RequestDifferences(
+                trial_id=trial.trial_id,
+                count=trial.request_differences,
+                changes=trial.request_changes,
+            )
+            for trial in trials
+            if trial.request_differences
         ),
         scenarios=_scenarios(run, trials),
         most_calls=None if run.faults is None else most,

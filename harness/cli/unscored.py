@@ -8,13 +8,15 @@ from collections.abc import Iterator, Sequence
 from harness.analysis import numbers
 from harness.analysis.exact import UnscoredTrial
 from harness.analysis.misses import MissGroup
-from harness.cli.summary import RunSummary, ToolDifferences
+from harness.cli.summary import RequestDifferences, RunSummary, ToolDifferences
 from harness.schema.loop_config import TerminationReason
 
 _FEW_CAUSES = 4
 _FEW_LINES = 16
 _FEW_NAMES = 6
 _FEW_CALLS = 10
+_FEW_TRIALS = 4
+_FEW_DIFF_LINES = 8
 
 
 def unscored_lines(
@@ -99,6 +101,31 @@ def difference_lines(differing: Sequence[ToolDifferences]) -> list[str]:
     if count > min(len(found), _FEW_CALLS):
         more = numbers.plural(count - min(len(found), _FEW_CALLS), "more call")
         lines.append(f"  and {more}: see the trials in the report")
+    return [*lines, ""]
+
+
+def request_lines(differing: Sequence[RequestDifferences]) -> list[str]:
+    """What trials that are answered in order said otherwise than was recorded; else nothing."""
+    if not differing:
+        return []
+    calls = numbers.plural(sum(one.count for one in differing), "model call")
+    trials = numbers.plural(len(differing), "trial")
+    lines = [
+        f"{calls} in {trials} said something else than what is recorded, and got the recorded "
+        "answers in order"
+    ]
+    for one in differing[:_FEW_TRIALS]:
+        places = ", ".join(str(change.call) for change in one.changes)
+        more = ", …" if one.count > len(one.changes) else ""
+        lines.append(f"  {one.trial_id}: {one.count}, in call {places}{more}")
+        for change in one.changes[:1]:
+            diff = change.difference.splitlines()
+            lines += [f"      {line}" for line in diff[:_FEW_DIFF_LINES]]
+            if len(diff) > _FEW_DIFF_LINES:
+                lines.append(f"      … {numbers.plural(len(diff) - _FEW_DIFF_LINES, 'more line')}")
+    if len(differing) > _FEW_TRIALS:
+        more = numbers.plural(len(differing) - _FEW_TRIALS, "more trial")
+        lines.append(f"  and {more}: see the report")
     return [*lines, ""]
 
 

@@ -166,6 +166,11 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
             "The model was answered with what is recorded: the conversations do not show it.",
         ),
         _notice(
+            [trial for trial in trials if trial.request_differences],
+            "Model calls said something else than what is recorded",
+            "The recording is replayed in order: they got its answers, whatever they asked.",
+        ),
+        _notice(
             unjudged,
             f"{_trials(unjudged, 'has', 'have')} no verdict",
             "The verifier's word is missing: they count as neither passed nor failed.",

@@ -18,7 +18,7 @@ from harness.report.conversation import (
 )
 from harness.report.marks import Mark, ending_label
 from harness.schema.record import Json
-from harness.schema.results import TrialRecord
+from harness.schema.results import RequestChange, TrialRecord
 from harness.schema.trajectory import Trajectory
 from harness.scorers.scenario import NAME as SCENARIO
 
@@ -58,8 +58,8 @@ class ErrorLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolChangeView:
-    """A tool that ran again and gave something else than what is recorded."""
+class ChangeView:
+    """Something that is not as it is recorded: in one line, and as a diff."""
 
     summary: str
     lines: tuple[ErrorLine, ...]
@@ -95,7 +95,8 @@ class TrialPage:
     error: tuple[ErrorLine, ...]
     """The explanation, line by line; empty where the run ended by itself."""
     error_title: str
-    tool_changes: tuple[ToolChangeView, ...]
+    tool_changes: tuple[ChangeView, ...]
+    request_changes: tuple[ChangeView, ...]
     facts: tuple[Fact, ...]
     scores: tuple[ScoreView, ...]
     unscored: str
@@ -159,6 +160,9 @@ def facts(trial: TrialRecord, trajectory: Trajectory | None) -> tuple[Fact, ...]
                 f"{trial.first_tool_difference}",
             )
         )
+    if trial.request_differences:
+        calls = numbers.plural(trial.request_differences, "model call")
+        found.append(Fact("Asked otherwise", f"{calls} said something else than what is recorded"))
     return (*found, *(_ending_facts(trajectory) if trajectory else ()))
 
 
@@ -244,12 +248,24 @@ def error_lines(error: str | None) -> tuple[ErrorLine, ...]:
     return tuple(ErrorLine(_diff_kind(line) if len(lines) > 1 else "same", line) for line in lines)
 
 
-def tool_changes(trial: TrialRecord) -> tuple[ToolChangeView, ...]:
+def tool_changes(trial: TrialRecord) -> tuple[ChangeView, ...]:
     """What tools gave when they ran again, beside what is recorded."""
     return tuple(
-        ToolChangeView(change.summary, error_lines(change.difference))
-        for change in trial.tool_changes
+        ChangeView(change.summary, error_lines(change.difference)) for change in trial.tool_changes
     )
+
+
+def request_changes(trial: TrialRecord) -> tuple[ChangeView, ...]:
+    """What model calls said, beside those whose answers they were given."""
+    return tuple(
+        ChangeView(request_summary(change), error_lines(change.difference))
+        for change in trial.request_changes
+    )
+
+
+def request_summary(change: RequestChange) -> str:
+    """Which call, and what of it, in one line."""
+    return f"Model call {change.call} is not as recorded, in {change.cause}:"
 
 
 def handed_in(trajectory: Trajectory | None) -> Passage | None:

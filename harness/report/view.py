@@ -190,6 +190,7 @@ def _pages(
                 differences=trial_page.difference_lines(trial),
                 error=trial_page.error_lines(trial.error),
                 tool_changes=trial_page.tool_changes(trial),
+                request_changes=trial_page.request_changes(trial),
                 error_title=(
                     "What went wrong" if marks[index].kind == "unscored" else "Why it ended"
                 ),

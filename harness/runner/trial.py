@@ -22,8 +22,8 @@ from harness.protocols import Provider
 from harness.providers.catalog import NO_KEY, VENDORS, dialect_of, live_client
 from harness.redaction import Redactor
 from harness.runner.plan import Cell, TrialSpec
+from harness.runner.replay_difference import request_changes, tool_changes
 from harness.runner.scenario_trial import run_scenario
-from harness.runner.tool_difference import tool_changes
 from harness.runner.trial_loop import trial_loop, trial_tools
 from harness.runner.trial_record import Replayed, Trial, transcript_digest, trial_record
 from harness.runner.verifier import verify
@@ -188,6 +188,8 @@ def _replayed(
         calls_with_retries=None if playback.faults is None else playback.faults.calls,
         tool_differences=len(tools.differences),
         tool_changes=tool_changes(tools.differences, session.redactor),
+        request_differences=len(session.turn_differences),
+        request_changes=request_changes(session.turn_differences),
         miss=_first_miss(session),
     )
 

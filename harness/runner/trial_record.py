@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from harness.cassette.request.canonical import digest
 from harness.runner.log import TRAJECTORIES
 from harness.runner.plan import TrialSpec
-from harness.schema.results import MissCause, Score, ToolChange, TrialRecord, Verdict
+from harness.schema.results import MissCause, RequestChange, Score, ToolChange, TrialRecord, Verdict
 from harness.schema.trajectory import Trajectory
 from harness.scorers.efficiency import cost_usd
 from harness.scorers.outcome import outcome
@@ -34,6 +35,8 @@ class Replayed:
     calls_with_retries: int | None = None
     tool_differences: int = 0
     tool_changes: tuple[ToolChange, ...] = ()
+    request_differences: int = 0
+    request_changes: tuple[RequestChange, ...] = ()
     miss: MissCause | None = None
 
 
@@ -66,6 +69,7 @@ def trial_record(
         repeat=spec.repeat,
         termination_reason=trajectory.termination_reason,
         outcome=outcome(verdict),
+        verdict=verdict,
         iterations=trajectory.iterations,
         attempts=trajectory.attempts,
         model_calls=trajectory.model_calls,
@@ -76,6 +80,7 @@ def trial_record(
         usage=trajectory.usage,
         cost_usd=cost_usd(trajectory.usage, spec.model.price),
         duration_s=duration_s,
+        finished_at=datetime.now(UTC),
         scores=dict(scores),
         error=trajectory.error,
         response_models=trajectory.models,
@@ -86,6 +91,8 @@ def trial_record(
         tool_differences=used.tool_differences,
         first_tool_difference=used.tool_changes[0].summary if used.tool_changes else None,
         tool_changes=used.tool_changes,
+        request_differences=used.request_differences,
+        request_changes=used.request_changes,
         miss=used.miss,
         transcript_digest=transcript_digest(trajectory),
         task_digest=spec.task.digest,

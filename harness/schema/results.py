@@ -57,6 +57,17 @@ class ToolChange(Record):
     """Both results as a unified diff."""
 
 
+class RequestChange(Record):
+    """A model call that said something else than the recorded one, whose answer it was given."""
+
+    call: int
+    """Counted from 1."""
+    cause: str
+    """What is not as it was recorded: `message 3 (user)`."""
+    difference: str
+    """It as a unified diff."""
+
+
 class TrialRecord(Record):
     """One line of trials.jsonl."""
 
@@ -70,6 +81,8 @@ class TrialRecord(Record):
     termination_reason: TerminationReason
     outcome: Outcome | None
     """The verifier's word; None where there is none."""
+    verdict: Verdict | None = None
+    """What the verifier said, in full; None where it was not asked."""
     iterations: int
     attempts: int
     model_calls: int
@@ -80,6 +93,8 @@ class TrialRecord(Record):
     usage: UsageTotal
     cost_usd: float | None
     duration_s: float
+    finished_at: datetime | None = None
+    """When it ended on this machine: a replay tells when it was replayed."""
     scores: dict[str, Score]
     error: str | None = None
     """The explained miss or failure; None when the run ended by itself."""
@@ -98,6 +113,10 @@ class TrialRecord(Record):
     """The first of them, in words."""
     tool_changes: tuple[ToolChange, ...] = ()
     """All of them, in the order of the calls; the first 100."""
+    request_differences: int = 0
+    """Of a recording that is replayed in order: model calls that said something else than it."""
+    request_changes: tuple[RequestChange, ...] = ()
+    """The first 10 of them."""
     miss: MissCause | None = None
     """Of a trial that ended in a replay miss."""
     transcript_digest: str
@@ -141,6 +160,8 @@ class RunRecord(Record):
     pace: Pace = "fast"
     faults: str | None = None
     """The `--faults` option, if given: such a run is compared with no baseline."""
+    imported: str | None = None
+    """What its trials were made from, where others ran them: `Harbor`."""
     forked: Fork | None = None
     """Of a run that goes on with a trial of another one."""
     tasks: dict[str, str]

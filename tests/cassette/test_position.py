@@ -11,10 +11,14 @@ from harness.cassette.file.journal import Journal
 from harness.cassette.file.tape import Tape, ToolKey
 from harness.cassette.format import HeaderLine, StoredResult
 from harness.cassette.replay.session import Session
+from harness.cassette.replay.tool_results import RecordedTools
+from harness.cassette.request.rules import Rules
 from harness.errors import CassetteError, ReplayMissError
 from harness.redaction import Redactor
+from harness.schema.recording import RecordingRules
 from harness.schema.results import RecordMode
-from tests.cassette.cells import ORIGIN, answer, open_store, request
+from harness.values import ToolInvocation
+from tests.cassette.cells import ORIGIN, Tool, answer, open_store, request
 
 
 @pytest.fixture
@@ -122,3 +126,78 @@ def test_damage_is_found_when_it_is_opened(path: Path):
     path.write_bytes(path.read_bytes().replace(b'"second"', b'"secund"'))
     with pytest.raises(CassetteError, match=r"0\.jsonl:5: the line is damaged"):
         open_store(path)
+
+
+def test_what_a_call_adds_is_compared_by_itself_and_after_normalisation(path: Path):
+    rules = Rules(RecordingRules(normalise=("dates",)))
+    with open_store(path, rules=rules) as store:
+        session = store.session("v")
+        ask(session, "go ")
+        ask(session, "something else", "one", "on")
+        assert session.turn_differences == []
+        assert [one.call for one in session.request_differences] == [1, 2]
+        session = store.session("v")
+        ask(session, "go at 2026-01-02")
+        ask(session, "go", "one", "off")
+        assert [(one.call, one.cause) for one in session.turn_differences] == [
+            (1, "message 1 (user)"),
+            (2, "message 3 (user)"),
+        ]
+        assert "-go\n+go at <date>" in session.turn_differences[0].difference
+        assert "-on\n+off" in session.turn_differences[1].difference
+
+
+@pytest.fixture
+def in_text(tmp_path: Path) -> Path:
+    """A conversation whose observations are the user's messages."""
+    path = tmp_path / "text.jsonl"
+    journal = Journal.open_for_writing(path, may_start_over=True)
+    journal.append(
+        HeaderLine(
+            suite="s", task="t", repeat=0, task_digest="", versions={}, match="position", source="x"
+        )
+    )
+    tape = Tape(journal, ORIGIN, Redactor({}))
+    for texts, said in (
+        (("go",), "type a and b"),
+        (("go", "type a and b", "Screen:\na \n\nb"), "type c"),
+    ):
+        tape.add_interaction(request(*texts), 0, answer(said), variant="v", latency_s=1)
+    journal.close()
+    return path
+
+
+def served(tools: RecordedTools, *typed: str) -> list[str]:
+    return [
+        tools.invoke(ToolInvocation(f"call-{at}", "type", {"text": text}, at, 1)).content
+        for at, text in enumerate(typed)
+    ]
+
+
+def test_what_is_told_as_text_is_given_to_the_first_call_of_the_turn(in_text: Path):
+    with open_store(in_text) as store:
+        session = store.session("v")
+        tools = RecordedTools(Tool("never run"), session, mode="replay")
+        ask(session, "go")
+        assert served(tools, "a", "b") == ["Screen:\na\n\nb", ""]
+        ask(session, "go", "type a and b", "whatever")
+        assert served(tools, "c") == [""]
+        assert session.misses == []
+
+
+@pytest.mark.parametrize(
+    ("screen", "differing"), [(("Screen:\na\n", "b"), 0), (("Screen:", "a c"), 1)]
+)
+def test_tools_that_run_again_are_compared_by_the_turn(
+    in_text: Path, screen: tuple[str, str], differing: int
+):
+    with open_store(in_text) as store:
+        session = store.session("v")
+        tools = RecordedTools(Tool("{text}"), session, mode="live")
+        ask(session, "go")
+        assert served(tools, *screen) == ["Screen:\na\n\nb", ""]
+        ask(session, "go", "type a and b", "whatever")
+        served(tools, "of this nothing is recorded")
+        assert len(tools.differences) == differing
+        for one in tools.differences:
+            assert (one.recorded.content, one.live.content) == ("Screen:\na\n\nb", "Screen:\na c")

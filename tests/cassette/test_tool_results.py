@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassette.replay.tool_results import Difference, RecordedTools
+from harness.cassette.replay.tool_differences import Difference
+from harness.cassette.replay.tool_results import RecordedTools
 from harness.errors import ReplayMissError
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject

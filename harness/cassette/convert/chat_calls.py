@@ -140,7 +140,8 @@ def _observations(transcript: Transcript, place: int, redactor: Redactor) -> Ite
             clean = redactor.json(arguments)
             if isinstance(clean, dict):
                 content = redactor.text(given[position])
-                yield Observation(position, str(function["name"]), clean, content)
+                together = place in transcript.screens and len(wanted) > 1
+                yield Observation(position, str(function["name"]), clean, content, together)
 
 
 def _given(transcript: Transcript, place: int, calls: Sequence[Json]) -> dict[int, str]:

@@ -20,6 +20,8 @@ class Observation:
     name: str
     arguments: JsonObject
     content: str
+    together: bool = False
+    """Whether only what all calls of the answer gave is known, and one of them holds it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,9 @@ def _fill(tape: Tape, exchanges: Iterable[Exchange]) -> None:
         for given in exchange.observations:
             # Which tool it was is not known beyond its name: nothing can be digested.
             key = ToolKey(name, given.position, given.name, given.arguments, "", 0.0)
-            result = StoredResult(content=given.content, status="ok", duration_s=0.0)
+            result = StoredResult(
+                content=given.content, status="ok", duration_s=0.0, together=given.together
+            )
             tools.append(tape.add_tool(key, result, sandbox=None, variant=VARIANT))
     tape.add_trial(
         TrialLine(

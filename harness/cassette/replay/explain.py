@@ -59,7 +59,7 @@ def _first(request: CanonicalRequest, nearest: Nearest) -> _Found:
     at = nearest.equal_messages
     if at < len(request.messages) or nearest.next_message is not None:
         now = request.messages[at] if at < len(request.messages) else None
-        cause = _name_message(at, now or nearest.next_message or {})
+        cause = name_message(at, now or nearest.next_message or {})
         before, after = _shown_messages(nearest.next_message, now)
         return _Found(cause, difference(before, after), tuple(map(_name_parameter, changed)))
     if not changed:
@@ -77,7 +77,8 @@ def _changed_parameters(now: JsonObject, before: JsonObject) -> list[str]:
     return sorted(names, key=lambda name: (name not in _SYSTEM_PARAMETERS, name != "tools"))
 
 
-def _name_message(at: int, message: JsonObject) -> str:
+def name_message(at: int, message: JsonObject) -> str:
+    """A message by its place, counted from 1, and role."""
     role = message.get("role")
     if at == 0 and role in _SYSTEM_ROLES:
         return SYSTEM_PROMPT

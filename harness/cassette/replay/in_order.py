@@ -6,12 +6,14 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from harness.cassette.file.tape import Tape, ToolKey
-from harness.cassette.format import InteractionLine, ToolLine
-from harness.cassette.replay.explain import Miss, first_difference
+from harness.cassette.format import InteractionLine, StoredResult, ToolLine
+from harness.cassette.replay.explain import Miss, first_difference, name_message
 from harness.cassette.replay.nearest import compared
+from harness.cassette.replay.turns import last_turn, turn_text
 from harness.cassette.request.canonical import CanonicalRequest, canonical_json
+from harness.cassette.request.rules import Rules
 from harness.cassette.response.as_stream import streamed
-from harness.cassette.show.text_diff import difference
+from harness.cassette.show.text_diff import difference, harmless
 from harness.schema.record import JsonObject
 
 
@@ -30,14 +32,20 @@ class RequestDifference:
 class InOrder:
     """One trial's place in a recording that is replayed in order."""
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: Tape, rules: Rules) -> None:
         """Start before the first call."""
         self.differences: list[RequestDifference] = []
+        """The first difference of each call, where it was not told before."""
+        self.turns: list[RequestDifference] = []
+        """The calls that added something else to the conversation, after normalisation."""
         self._tape = tape
+        self._rules = rules
         self._interactions = list(tape.index.interactions)
         self._calls = 0
         self._other_form: str | None = None
         """In what form the next answer can be given, where another one is asked for."""
+        self._told = 0
+        """The latest call whose answer's tools were given what is recorded as text."""
         self._tools: defaultdict[tuple[str | None, int], list[str]] | None = None
 
     def interaction(self, request: CanonicalRequest) -> InteractionLine | None:
@@ -52,6 +60,7 @@ class InOrder:
                 return None
             self._calls += 1
             self._add(*first_difference(request, recorded))
+            self._compare_turn(request, line)
         else:
             self._calls += 1
         if not request.parameters.get("stream"):
@@ -61,6 +70,16 @@ class InOrder:
             self._other_form = f"{request.endpoint} without streaming"
             return None
         return line.model_copy(update={"response": response})
+
+    def _compare_turn(self, request: CanonicalRequest, line: InteractionLine) -> None:
+        """What a call adds, alone: what differs further up was told when it was added."""
+        before = last_turn(self._tape.tree.conversation(line))
+        now = last_turn(request.messages)
+        recorded = self._tape.redactor.text(turn_text(before, self._rules.text))
+        if recorded != (sent := turn_text(now, self._rules.text)):
+            cause = harmless(name_message(len(request.messages) - 1, now[-1] if now else {}))
+            shown = difference(recorded, sent)
+            self.turns.append(RequestDifference(self._calls, cause, shown))
 
     def tool(self, key: ToolKey) -> ToolLine | None:
         """The next recorded result of the tool call at a place of a turn."""
@@ -76,6 +95,20 @@ class InOrder:
             recorded = self._tape.redactor.json({"name": line.name, "arguments": line.arguments})
             self._add(f"tool {key.name}", difference(recorded, now))
         return line
+
+    def told_as_text(self) -> StoredResult | None:
+        """What the tools gave after the latest answer, where it was told as text alone.
+
+        All of it goes to the first call that asks, since nothing says which call gave what.
+        """
+        if self._tape.index.tools or not self._calls:
+            return None
+        content = ""
+        if self._told < self._calls < len(self._interactions):
+            following = self._tape.interaction(self._interactions[self._calls])
+            content = turn_text(last_turn(following.add))
+        self._told = self._calls
+        return StoredResult(content=content, status="ok", duration_s=0.0, together=True)
 
     def _tools_by_place(self) -> defaultdict[tuple[str | None, int], list[str]]:
         places: defaultdict[tuple[str | None, int], list[str]] = defaultdict(list)

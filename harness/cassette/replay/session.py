@@ -78,7 +78,7 @@ class Session:
         self._uses = Used()
         self._unsettled = Unsettled(keep_errors=rules.rules.keep_errors, replaces=replaces)
         self._repeating: dict[str, InteractionLine] = {}
-        self._in_order = InOrder(tape) if tape.by_position else None
+        self._in_order = InOrder(tape, rules) if tape.by_position else None
         trial = tape.trial(variant)
         self._used = frozenset(() if trial is None else trial.interactions)
 
@@ -86,6 +86,11 @@ class Session:
     def request_differences(self) -> list[RequestDifference]:
         """Where answers are given in order: what was asked otherwise than it was recorded."""
         return [] if self._in_order is None else self._in_order.differences
+
+    @property
+    def turn_differences(self) -> list[RequestDifference]:
+        """The calls among them that added something else to the conversation than was recorded."""
+        return [] if self._in_order is None else self._in_order.turns
 
     def claim(self, request: CanonicalRequest) -> InteractionLine | None:
         """The recorded answer; None where the call is to go to the live model.
@@ -299,10 +304,10 @@ class Session:
         """
         with self._whole():
             line = self._tape.tool(key.id) if self._in_order is None else self._in_order.tool(key)
-            if line is None:
-                return None
-            self._uses.tools.append(line.id)
-            return line.result
+            if line is not None:
+                self._uses.tools.append(line.id)
+                return line.result
+            return None if self._in_order is None else self._in_order.told_as_text()
 
     def record_tool(self, key: ToolKey, result: StoredResult, sandbox: str | None) -> None:
         """Record a tool call's result, already redacted; it is on disk when this returns."""

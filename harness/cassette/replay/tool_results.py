@@ -11,6 +11,7 @@ from typing import cast
 from harness.cassette.file.tape import ToolKey
 from harness.cassette.format import StoredResult
 from harness.cassette.replay.answers import Answers
+from harness.cassette.replay.tool_differences import Difference, Differences
 from harness.cassette.request.canonical import writable
 from harness.protocols import ToolProvider
 from harness.schema.messages import ToolSpec
@@ -20,22 +21,12 @@ from harness.values import Effect, ToolInvocation, ToolOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """A tool that gave something else than what was recorded."""
-
-    name: str
-    arguments: JsonObject
-    recorded: ToolOutcome
-    live: ToolOutcome
-
-
-@dataclass(frozen=True, slots=True)
 class _Served:
     """A call that was answered from the recording and has not run."""
 
     key: ToolKey
     invocation: ToolInvocation
-    recorded: ToolOutcome
+    stored: StoredResult
 
     def comes_before(self, other: _Served) -> bool:
         """Whether the model asked for it earlier in the same turn."""
@@ -68,15 +59,20 @@ class RecordedTools:
             sandbox: Names the kind of sandbox they run in, recorded with each result; asked for
                 only when one is recorded, so that replaying needs none.
         """
-        self.differences: list[Difference] = []
         self._inner = inner
         self._session = session
         self._mode = mode
         self._sandbox = sandbox
+        self._differences = Differences(session.rules.text)
         self._lock = threading.Lock()
         self._rebuilding = threading.Lock()
         self._seen: Counter[str] = Counter()
         self._waiting: list[_Served] = []
+
+    @property
+    def differences(self) -> list[Difference]:
+        """Calls that ran and gave something else than what is recorded."""
+        return self._differences.found()
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """What is offered now, in order."""
@@ -107,18 +103,15 @@ class RecordedTools:
     def _serve_or_run(self, invocation: ToolInvocation) -> ToolOutcome:
         key = self._key(invocation)
         stored = self._session.tool_result(key)
-        recorded = None if stored is None else _outcome(stored)
         if self._session.recording:
-            return self._record(invocation, key, recorded)
+            return self._record(invocation, key, stored)
         if self._mode == "replay":
-            if recorded is None:
+            if stored is None:
                 raise self._session.miss(self._session.explain_tool(key))
-            return recorded
-        live = self._run(invocation)
-        if recorded is None:
-            return live
-        self._compare(invocation, recorded, live)
-        return recorded
+            return _outcome(stored)
+        if stored is None:
+            return self._run(invocation)
+        return self._run_and_compare(_Served(key, invocation, stored))
 
     def rebuild(self) -> None:
         """Run the served calls that have not run yet, so that the folder is as they left it."""
@@ -127,14 +120,14 @@ class RecordedTools:
             with self._lock:
                 waiting, self._waiting = self._waiting, []
             for served in waiting:
-                self._compare(served.invocation, served.recorded, self._run(served.invocation))
+                self._run_and_compare(served)
 
     def _record(
-        self, invocation: ToolInvocation, key: ToolKey, recorded: ToolOutcome | None
+        self, invocation: ToolInvocation, key: ToolKey, stored: StoredResult | None
     ) -> ToolOutcome:
-        if recorded is not None:
-            self._await(_Served(key, invocation, recorded))
-            return recorded
+        if stored is not None:
+            self._await(_Served(key, invocation, stored))
+            return _outcome(stored)
         self.rebuild()
         live = self._run(invocation)
         result = StoredResult(
@@ -162,18 +155,11 @@ class RecordedTools:
         asks = live.asks and redactor.record(live.asks)
         return replace(live, content=redactor.text(str(writable(live.content))), asks=asks)
 
-    def _compare(
-        self, invocation: ToolInvocation, recorded: ToolOutcome, live: ToolOutcome
-    ) -> None:
-        same_text = self._session.rules.text
-        if (same_text(recorded.content), recorded.status, recorded.asks) != (
-            same_text(live.content),
-            live.status,
-            live.asks,
-        ):
-            difference = Difference(invocation.name, invocation.arguments, recorded, live)
-            with self._lock:
-                self.differences.append(difference)
+    def _run_and_compare(self, served: _Served) -> ToolOutcome:
+        recorded = _outcome(served.stored)
+        turn = served.key.interaction if served.stored.together else None
+        self._differences.add(served.invocation, recorded, self._run(served.invocation), turn=turn)
+        return recorded
 
     def _key(self, invocation: ToolInvocation) -> ToolKey:
         redacted = self._session.redactor.json(writable(invocation.arguments))

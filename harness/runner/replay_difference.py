@@ -1,22 +1,32 @@
-"""What tools gave when they ran again, beside what is recorded of them."""
+"""What a trial said, and what its tools gave when they ran again, beside what is recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
 
-from harness.cassette.replay.tool_results import Difference
+from harness.cassette.replay.in_order import RequestDifference
+from harness.cassette.replay.tool_differences import Difference
 from harness.cassette.request.canonical import canonical_json, writable
 from harness.cassette.show.text_diff import difference
 from harness.redaction import Redactor
 from harness.schema.record import JsonObject
-from harness.schema.results import ToolChange
+from harness.schema.results import RequestChange, ToolChange
 from harness.values import ToolOutcome
 
 _MOST_CHANGES = 100
+_MOST_REQUESTS = 10
 _SHOWN_CHARS = 80
 _BEFORE_CHARS = 20
 """How much is shown of what comes before the first difference."""
+
+
+def request_changes(differences: Iterable[RequestDifference]) -> tuple[RequestChange, ...]:
+    """The first model calls that said something else; they hold no secret."""
+    return tuple(
+        RequestChange(call=one.call, cause=one.cause, difference=one.difference)
+        for one in islice(differences, _MOST_REQUESTS)
+    )
 
 
 def tool_changes(differences: Iterable[Difference], redactor: Redactor) -> tuple[ToolChange, ...]:
