@@ -16,7 +16,7 @@ from harness.runner.trial import TrialSettings, open_cassette, run_trial
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = TrialSettings(cassettes=ROOT / "cassettes")
-CHANGING = {"duration_s"}
+CHANGING = {"duration_s", "finished_at"}
 
 
 def trials(settings: TrialSettings, **limits: Any) -> list[Any]:

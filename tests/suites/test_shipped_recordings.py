@@ -22,7 +22,7 @@ from harness.runner.trial import cassette_file
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "suites" / "basics"
 CASSETTES = ROOT / "cassettes"
-CHANGING = ("duration_s",)
+CHANGING = ("duration_s", "finished_at")
 
 
 def harness(*arguments: str) -> subprocess.CompletedProcess[str]:
