@@ -61,7 +61,9 @@ def notes_of(
         event = trajectory.events[place]
         note = _note(event, place, trajectory, gave)
         if note is not None:
-            found[following].insert(0, note)
+            # What the step's agent was asked stands between its start and its first answer.
+            is_between = event.kind in ("step_started", "step_judged") and 0 < following < end
+            found[following - 1 if is_between else following].insert(0, note)
     earlier = _earlier_calls(trajectory)
     if earlier is not None:
         found[0].insert(0, earlier)
@@ -100,6 +102,10 @@ def _note(event: Event, place: int, trajectory: Trajectory, gave: str) -> NoteVi
             made, soft = data.get("iterations"), data.get("soft_limit")
             text = f"After iteration {made}; soft_limit is {soft}."
             return NoteView("warning", "Soft limit reached", text)
+        case "step_started":
+            return NoteView("plain", f"Step {data.get('number')}: {data.get('step')}")
+        case "step_judged":
+            return _step_judged(event)
         case "paused":
             return NoteView("plain", "Paused", data.get("reason", ""))
         case "resumed":
@@ -109,6 +115,17 @@ def _note(event: Event, place: int, trajectory: Trajectory, gave: str) -> NoteVi
             return NoteView("warning", "Hook failed", f"{where}: {data.get('error', '')}")
         case _:
             return None
+
+
+def _step_judged(event: Event) -> NoteView:
+    rewards, stop = event.data.get("rewards"), event.data.get("stop")
+    named = rewards.items() if isinstance(rewards, dict) else ()
+    said = ", ".join(f"{name} {value:g}" for name, value in named if isinstance(value, int | float))
+    lines = [said or str(event.data.get("error") or "There is no verdict.")]
+    if stop is not None:
+        lines.append(f"The next steps were not begun: {stop}.")
+    kind: NoteKind = "plain" if stop is None else "warning"
+    return NoteView(kind, f"Verifier of step {event.data.get('step')}", "\n".join(lines))
 
 
 def _model_call(answer: ModelAnswer, gave: str) -> NoteView:

@@ -37,6 +37,8 @@ EventKind = Literal[
     "attempt_completed",
     "iteration_completed",
     "run_completed",
+    "step_started",
+    "step_judged",
 ]
 
 CallTag = Literal["main", "confirm", "nudge", "wrap_up", "compaction"]
