@@ -12,6 +12,7 @@ from harness.cassette.replay.tool_results import RecordedTools
 from harness.errors import ReplayMissError
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
+from harness.schema.results import ToolsMode
 from harness.schema.signals import Blocked, RunRequest, Signal, Suspend
 from harness.values import Effect, ToolInvocation, ToolOutcome
 from tests.cassette.cells import HINT, answer, ask, open_store, request
@@ -158,6 +159,36 @@ def test_recording_on_rebuilds_the_folder_before_the_first_new_call(path: Path):
         assert tools.differences == []
         session.finish()
     assert path.read_text().count('"kind":"tool"') == 3
+
+
+def test_what_is_prepared_is_done_once_between_the_calls_around_it(path: Path):
+    inner = Notebook()
+    with open_store(path, "new_episodes") as store:
+        session = store.session("a")
+        tools = RecordedTools(inner, session, mode="replay", sandbox=sandbox)
+        tools.prepare(lambda: inner.lines.append("first"))
+        ask(session, "go", live="never")
+        tools.invoke(call("add", line="one"))
+        tools.prepare(lambda: inner.lines.append("between"))
+        ask(session, "go", "add it", "line 1", live="never")
+        assert tools.invoke(call("read")) == ToolOutcome("one", "failed", 1.5)
+        assert inner.lines == []
+        assert tools.invoke(call("add", line="new")) == ToolOutcome("line 4")
+        assert inner.lines == ["first", "one", "between", "new"]
+        tools.rebuild()
+        assert len(inner.lines) == 4
+
+
+@pytest.mark.parametrize(("mode", "lines"), [("live", ["first", "one"]), ("replay", [])])
+def test_what_is_prepared_is_done_where_tools_run(path: Path, mode: ToolsMode, lines: list[str]):
+    inner = Notebook()
+    with open_store(path) as store:
+        session = store.session("a")
+        tools = RecordedTools(inner, session, mode=mode)
+        tools.prepare(lambda: inner.lines.append("first"))
+        ask(session, "go", live="never")
+        tools.invoke(call("add", line="one"))
+        assert inner.lines == lines
 
 
 def test_the_folder_is_rebuilt_for_the_verifier(path: Path):

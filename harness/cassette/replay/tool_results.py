@@ -67,7 +67,7 @@ class RecordedTools:
         self._lock = threading.Lock()
         self._rebuilding = threading.Lock()
         self._seen: Counter[str] = Counter()
-        self._waiting: list[_Served] = []
+        self._waiting: list[_Served | Callable[[], None]] = []
 
     @property
     def differences(self) -> list[Difference]:
@@ -109,18 +109,30 @@ class RecordedTools:
             if stored is None:
                 raise self._session.miss(self._session.explain_tool(key))
             return _outcome(stored)
+        self.rebuild()
         if stored is None:
             return self._run(invocation)
         return self._run_and_compare(_Served(key, invocation, stored))
 
+    def prepare(self, act: Callable[[], None]) -> None:
+        """Have something done before any later call runs; where none runs, it never is."""
+        with self._lock:
+            self._waiting.append(act)
+
     def rebuild(self) -> None:
-        """Run the served calls that have not run yet, so that the folder is as they left it."""
+        """Do what is prepared, and run the served calls that have not run yet, in their order.
+
+        Then the folder is as they left it.
+        """
         # Held to the end: no other call may run in a folder that is half rebuilt.
         with self._rebuilding:
             with self._lock:
                 waiting, self._waiting = self._waiting, []
-            for served in waiting:
-                self._run_and_compare(served)
+            for one in waiting:
+                if isinstance(one, _Served):
+                    self._run_and_compare(one)
+                else:
+                    one()
 
     def _record(
         self, invocation: ToolInvocation, key: ToolKey, stored: StoredResult | None
@@ -144,7 +156,10 @@ class RecordedTools:
         """Put a call after those before it in its turn, whenever they came."""
         with self._lock:
             place = len(self._waiting)
-            while place and served.comes_before(self._waiting[place - 1]):
+            while place:
+                before = self._waiting[place - 1]
+                if not (isinstance(before, _Served) and served.comes_before(before)):
+                    break
                 place -= 1
             self._waiting.insert(place, served)
 
