@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
@@ -18,9 +19,18 @@ _LOG = logging.getLogger("harness.cassette")
 
 MIN_SECRET_CHARS = 8
 
+_SECRET_NAME = re.compile(
+    r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|AUTH)$", re.IGNORECASE
+)
 
-def secrets_in(environ: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
-    """Variable and value of every `*_API_KEY` of 8 characters or more: what must reach no file.
+
+def secrets_in(
+    environ: Mapping[str, str], names: Iterable[str] = (), handed_down: Iterable[str] = ()
+) -> dict[str, str]:
+    """Variable and value of all that must reach no file, if it has 8 characters or more.
+
+    That is every `*_API_KEY`, and what tasks are given and is called a key, a token, a secret or a
+    password.
 
     A value that is part of a word of the file formats, or of a name that is in the files anyway,
     is a placeholder and no secret: files without that word could not be read. A warning says so.
@@ -28,11 +38,14 @@ def secrets_in(environ: Mapping[str, str], names: Iterable[str] = ()) -> dict[st
     Args:
         environ: Environment variables.
         names: Names that files and trials go by.
+        handed_down: Variables that tasks name.
     """
+    given = {name for name in handed_down if _SECRET_NAME.search(name)}
     values = {
         name: value.strip()
         for name, value in environ.items()
-        if name.upper().endswith("_API_KEY") and len(value.strip()) >= MIN_SECRET_CHARS
+        if (name.upper().endswith("_API_KEY") or name in given)
+        and len(value.strip()) >= MIN_SECRET_CHARS
     }
     words = {*names, *_format_words()} if values else set()
     ordinary = {name for name, value in values.items() if any(value in word for word in words)}

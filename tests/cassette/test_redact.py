@@ -32,6 +32,13 @@ def test_secrets_are_the_values_of_key_variables_without_space_around_them():
     assert secrets_in(environ) == {"X_API_KEY": "long enough", "x_api_key": "lower case"}
 
 
+def test_variables_that_tasks_are_given_are_secrets_by_their_names():
+    named = ["DB_PASSWORD", "Gh_Token", "AWS_SECRET", "SSH_KEY", "TOKENS", "REGION", "MAPS_TOKEN"]
+    environ = {name: f"value of {name}" for name in named[:-1]}
+    found = secrets_in({**environ, "OTHER_TOKEN": "not a task's"}, handed_down=named)
+    assert sorted(found) == ["AWS_SECRET", "DB_PASSWORD", "Gh_Token", "SSH_KEY"]
+
+
 @pytest.mark.parametrize(
     "word",
     [
