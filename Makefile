@@ -4,6 +4,8 @@ BIN := .venv/bin
 RUNTIME := .venv/runtime.stamp
 DEV := .venv/dev.stamp
 PEERS := .venv-bench/peers.stamp
+# Tests start many processes, which would otherwise compile every module again.
+export PYTHONDONTWRITEBYTECODE =
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .PHONY: help demo test test-slow check format lint types layers bench

@@ -1,7 +1,8 @@
-"""The pytest plugin, through pytest in a process of its own."""
+"""The pytest plugin, through pytest inside this process, or in one of its own where that counts."""
 
 from __future__ import annotations
 
+import importlib
 import shutil
 from pathlib import Path
 
@@ -24,8 +25,18 @@ def project(pytester: pytest.Pytester, recorded_once: Path) -> pytest.Pytester:
     return pytester
 
 
+ALONE = ("-p", "no:randomly", "-p", "no:cacheprovider")
+
+
 def pytest_in(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return project.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider", *arguments)
+    """In this process, which forgets what is imported in it for the first time."""
+    for module in ("harness.pytest_plugin.trials", "harness.providers.openai_client"):
+        importlib.import_module(module)
+    return project.runpytest_inprocess(*ALONE, *arguments)
+
+
+def own_process(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return project.runpytest_subprocess(*ALONE, *arguments)
 
 
 ALL = [
@@ -39,7 +50,7 @@ ALL = [
 def test_without_the_option_nothing_changes(project):
     code = "import sys\ndef test_own():\n    assert 'pydantic' not in sys.modules\n"
     write(project.path / "tests" / "test_own.py", code)
-    result = pytest_in(project)
+    result = own_process(project)
     result.assert_outcomes(passed=1)
 
 
@@ -54,13 +65,13 @@ def test_unchanged_trials_pass(project):
 
 
 def test_trials_pass_on_two_workers(project):
-    result = pytest_in(project, "--harness", "suites/tiny", "-n", "2")
+    result = own_process(project, "--harness", "suites/tiny", "-n", "2")
     result.assert_outcomes(passed=8)
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
 def test_one_trial_is_run_by_its_id(project, workers):
-    result = pytest_in(project, "--harness", "suites/tiny", ALL[2], "-v", *workers)
+    result = own_process(project, "--harness", "suites/tiny", ALL[2], "-v", *workers)
     result.assert_outcomes(passed=1)
 
 
