@@ -24,7 +24,7 @@ COMMANDS = {
     "fork": "Go on with a recorded trial from some turn on.",
     "check": "Hold a suite or a run against its committed baseline.",
     "compare": "Compare variants of a run, or the same variants of two runs.",
-    "report": "Render the HTML report of runs again.",
+    "report": "Render the HTML report of runs again, or export them.",
     "show": "Print one trial as a readable transcript.",
     "baseline": "Write or print a committed baseline.",
     "cassette": "Look at recordings.",

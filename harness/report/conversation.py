@@ -145,7 +145,7 @@ def shared_messages(first: Trajectory, second: Trajectory) -> int:
 
 def result_kinds(trajectory: Trajectory) -> Counter[ResultKind]:
     """How many tool results there are of each kind."""
-    said = _Wording(trajectory)
+    said = Wording(trajectory)
     return Counter(
         said.result(result).kind
         for message in trajectory.messages
@@ -157,7 +157,7 @@ def _turns(trajectory: Trajectory, shared: int | None) -> Iterator[TurnView]:
     answers = answers_of(trajectory)
     notes = notes_of(trajectory, answers)
     messages = trajectory.messages
-    said = _Wording(trajectory)
+    said = Wording(trajectory)
     parting = False
     for index, message in enumerate(messages):
         yield from _noted(notes, index)
@@ -190,7 +190,7 @@ def _purpose(answer: ModelAnswer | None, trajectory: Trajectory) -> str:
     return "asked to wrap up" if trajectory.wrapped_up else "reply before it was suspended"
 
 
-def _parts(messages: Sequence[Message], index: int, said: _Wording) -> Iterator[PartView]:
+def _parts(messages: Sequence[Message], index: int, said: Wording) -> Iterator[PartView]:
     message = messages[index]
     results = _results_after(messages, index)
     called = _called_before(messages, index)
@@ -232,13 +232,13 @@ def _called_before(messages: Sequence[Message], index: int) -> set[str]:
     return set()
 
 
-def _speech(message: Message, text: str, said: _Wording, *, is_first: bool) -> Speech:
+def _speech(message: Message, text: str, said: Wording, *, is_first: bool) -> Speech:
     if message.role == "assistant":
         return "assistant"
     return "instruction" if is_first else said.speech(text)
 
 
-class _Wording:
+class Wording:
     """Tells what the loop said from what it says about itself in events."""
 
     def __init__(self, trajectory: Trajectory) -> None:

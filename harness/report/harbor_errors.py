@@ -1,0 +1,77 @@
+"""How a trial ended in Harbor's words: the exceptions that its reader knows by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.report.exported import verdict_error
+from harness.schema.loop_config import TerminationReason
+from harness.schema.results import TrialRecord, Verdict
+from harness.schema.trajectory import Trajectory
+
+_OF_ENDING = {
+    TerminationReason.DURATION_EXCEEDED: "AgentTimeoutError",
+    TerminationReason.CONTEXT_EXCEEDED: "ContextLengthExceededError",
+    TerminationReason.TRUNCATED: "OutputLengthExceededError",
+    TerminationReason.REFUSAL: "AgentSafetyRefusalError",
+    TerminationReason.ERROR: "NonZeroAgentExitCodeError",
+    TerminationReason.TOOL_ERROR: "NonZeroAgentExitCodeError",
+    TerminationReason.MODEL_ERROR: "ApiError",
+    TerminationReason.CANCELLED: "CancelledError",
+    # Harbor has no name for these two: it takes them for errors of unknown cause.
+    TerminationReason.REPLAY_MISS: "ReplayMissError",
+    TerminationReason.INFRASTRUCTURE_ERROR: "InfrastructureError",
+}
+"""Other endings are no exceptions: Harbor's agents that stop at a limit end the same way."""
+
+_OF_MODEL_ERROR = {
+    "RateLimitedError": "ApiRateLimitError",
+    "AuthenticationError": "AgentAuthenticationError",
+    "OverloadedError": "ApiOverloadedError",
+    "MalformedAnswerError": "APIResponseValidationError",
+}
+
+_OF_VERIFIER = (
+    ("did not end within", "VerifierTimeoutError"),
+    ("neither reward.json nor reward.txt", "RewardFileNotFoundError"),
+    ("number: ''", "RewardFileEmptyError"),
+)
+"""What the verifier's errors say; the others are about a file that cannot be understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """What Harbor would have raised."""
+
+    name: str
+    message: str
+
+
+def raised(trial: TrialRecord, trajectory: Trajectory | None) -> Raised | None:
+    """The exception of a trial; the agent's goes before the verifier's, as in Harbor."""
+    name = _of_agent(trial, trajectory)
+    if name is not None:
+        return Raised(name, trial.error or trial.termination_reason.value.replace("_", " "))
+    if trial.verdict is not None and trial.verdict.error is not None:
+        return Raised(_of_verifier(trial.verdict), trial.verdict.error)
+    return None
+
+
+def _of_agent(trial: TrialRecord, trajectory: Trajectory | None) -> str | None:
+    reason = trial.termination_reason
+    asked_in_vain = reason in (
+        TerminationReason.MODEL_ERROR,
+        TerminationReason.INFRASTRUCTURE_ERROR,
+    )
+    if asked_in_vain and trajectory is not None:
+        failed = (event for event in reversed(trajectory.events) if event.kind == "model_error")
+        last = next((event for event in failed if event.data.get("error") == trial.error), None)
+        if last is not None:
+            return _OF_MODEL_ERROR.get(str(last.data.get("type")), _OF_ENDING[reason])
+    return _OF_ENDING.get(reason)
+
+
+def _of_verifier(verdict: Verdict) -> str:
+    said = verdict_error(verdict)
+    found = (name for words, name in _OF_VERIFIER if words in said)
+    return next(found, "VerifierOutputParseError")

@@ -1,0 +1,233 @@
+"""One trial as the folder that Harbor keeps of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from harness.report.atif import atif, prompt_tokens
+from harness.report.exported import (
+    AGENT,
+    ExportedFile,
+    iso,
+    json_text,
+    known,
+    plain_text,
+    rewards_of,
+    safe_name,
+    stable_id,
+    times_of,
+    variant_of,
+    verdict_error,
+)
+from harness.report.harbor_errors import raised
+from harness.schema.results import RunRecord, TrialRecord
+from harness.schema.suite import Variant
+from harness.schema.trajectory import Event, Trajectory
+
+ENVIRONMENT = {"import_path": "harness.sandbox"}
+"""Without a word, Harbor takes an environment for Docker."""
+
+_ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_ID_LENGTH = 7
+_LONGEST_TASK = 32
+_LINE = 200
+"""Characters of what an event says that trial.log has; the trajectory has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class HarborTrial:
+    """A trial with all that its folder holds."""
+
+    result: dict[str, Any]
+    files: tuple[ExportedFile, ...]
+
+
+def harbor_trial(
+    run: RunRecord, trial: TrialRecord, trajectory: Trajectory | None, name: str
+) -> HarborTrial:
+    """The folder `name` of a trial."""
+    result = _result(run, trial, trajectory, name)
+    exception = result["exception_info"]
+    files = {
+        "config.json": json_text(result["config"]),
+        "result.json": json_text(result),
+        "trial.log": plain_text("\n".join(_log_lines(trial, trajectory))),
+    }
+    if exception is not None:
+        files["exception.txt"] = plain_text(exception["exception_traceback"])
+    files |= dict(_agent_files(run, trial, trajectory))
+    files |= dict(_verifier_files(trial))
+    return HarborTrial(
+        result, tuple(ExportedFile(f"{name}/{path}", text) for path, text in files.items())
+    )
+
+
+def trial_name(run: RunRecord, trial: TrialRecord) -> str:
+    """`TASK__XXXXXXX`, the same whenever the run is exported."""
+    number = stable_id(run, trial.trial_id).int
+    digits = []
+    for _ in range(_ID_LENGTH):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits.append(_ALPHABET[digit])
+    task = safe_name(trial.task.split("/")[-1])[:_LONGEST_TASK].rstrip("_-")
+    return f"{task}__{''.join(digits)}"
+
+
+def job_name(run: RunRecord) -> str:
+    """Name of the job's folder."""
+    return safe_name(run.run_id)
+
+
+def suite_path(run: RunRecord) -> str:
+    """Where the suite is, from where the run was started; its name where that is elsewhere.
+
+    A path of this machine would tell others nothing but who the user is.
+    """
+    path = PurePosixPath(run.suite_folder)
+    if path.is_absolute() or ".." in path.parts or run.suite_folder.startswith("~"):
+        return run.suite
+    return str(path)
+
+
+def agent_config(variant: Variant) -> dict[str, Any]:
+    """A variant as Harbor's AgentConfig: in its tables, an agent is what is compared."""
+    return {
+        "name": agent_name(variant.name),
+        "model_name": f"{variant.model.provider}/{variant.model.name}",
+        "kwargs": {
+            "variant": variant.name,
+            "preset": variant.preset,
+            "skills": variant.skills,
+            **known(
+                temperature=variant.model.temperature,
+                loop=variant.loop.model_dump(mode="json", exclude_defaults=True),
+            ),
+        },
+    }
+
+
+def agent_name(variant: str) -> str:
+    """What Harbor's tables call a variant."""
+    return f"{AGENT}-{variant}"
+
+
+def _result(
+    run: RunRecord, trial: TrialRecord, trajectory: Trajectory | None, name: str
+) -> dict[str, Any]:
+    """A TrialResult; what has no place there is in `agent_result.metadata`."""
+    rewards = rewards_of(trial)
+    times = times_of(trial, trajectory)
+    started = iso(times.started) if times else None
+    return {
+        "id": str(stable_id(run, trial.trial_id)),
+        "task_name": trial.task,
+        "trial_name": name,
+        "trial_uri": f"file:{job_name(run)}/{name}",
+        "task_id": {"path": f"{suite_path(run)}/{trial.task}"},
+        "source": trial.suite,
+        "task_checksum": trial.task_digest,
+        "config": _config(run, trial, name),
+        "agent_info": _agent_info(run, trial),
+        "agent_result": {
+            "n_input_tokens": prompt_tokens(trial.usage),
+            "n_cache_tokens": trial.usage.cache_read,
+            "n_output_tokens": trial.usage.output,
+            "cost_usd": trial.cost_usd,
+            "metadata": _metadata(trial, trajectory),
+        },
+        "verifier_result": {"rewards": rewards} if rewards else None,
+        "exception_info": _exception_info(run, trial, trajectory),
+        "started_at": started,
+        "finished_at": iso(times.finished) if times else None,
+        "agent_execution": (
+            {"started_at": started, "finished_at": iso(times.agent_finished)} if times else None
+        ),
+    }
+
+
+def _config(run: RunRecord, trial: TrialRecord, name: str) -> dict[str, Any]:
+    variant = variant_of(run, trial)
+    return {
+        "task": {"path": f"{suite_path(run)}/{trial.task}", "source": trial.suite},
+        "trial_name": name,
+        "trials_dir": job_name(run),
+        "agent": agent_config(variant) if variant else {"name": agent_name(trial.variant)},
+        "environment": ENVIRONMENT,
+        "job_id": str(stable_id(run)),
+    }
+
+
+def _agent_info(run: RunRecord, trial: TrialRecord) -> dict[str, Any]:
+    variant = variant_of(run, trial)
+    model = {"name": variant.model.name, "provider": variant.model.provider} if variant else None
+    return {
+        "name": agent_name(trial.variant),
+        "version": run.versions.get(AGENT, "unknown"),
+        "model_info": model,
+    }
+
+
+def _metadata(trial: TrialRecord, trajectory: Trajectory | None) -> dict[str, Any]:
+    """The line of the log, without what stands elsewhere in the export."""
+    elsewhere = {"trial_id", "suite", "task", "verdict", "trajectory", "cost_usd", "finished_at"}
+    found = trial.model_dump(mode="json", exclude=elsewhere)
+    found["verifier_error"] = verdict_error(trial.verdict) or None
+    if trajectory is not None:
+        found["agent_duration_s"] = trajectory.duration_s
+    return found
+
+
+def _exception_info(
+    run: RunRecord, trial: TrialRecord, trajectory: Trajectory | None
+) -> dict[str, Any] | None:
+    exception = raised(trial, trajectory)
+    if exception is None:
+        return None
+    return {
+        "exception_type": exception.name,
+        "exception_message": exception.message,
+        "exception_traceback": f"{exception.name}: {exception.message}",
+        "occurred_at": iso(trial.finished_at or run.created_at),
+    }
+
+
+def _log_lines(trial: TrialRecord, trajectory: Trajectory | None) -> Iterator[str]:
+    """What happened, an event a line."""
+    yield f"{trial.trial_id}: {trial.termination_reason}"
+    for event in trajectory.events if trajectory else ():
+        yield _log_line(event)
+    if trial.error:
+        yield trial.error
+
+
+def _log_line(event: Event) -> str:
+    said = json.dumps(event.data, ensure_ascii=False) if event.data else ""
+    said = f"{said[:_LINE]}…" if len(said) > _LINE else said
+    return f"{event.at_s:10.3f} s  iteration {event.iteration}  {event.kind}  {said}".rstrip()
+
+
+def _agent_files(
+    run: RunRecord, trial: TrialRecord, trajectory: Trajectory | None
+) -> Iterator[tuple[str, str]]:
+    if trajectory is None:
+        return
+    story = atif(run, trial, trajectory)
+    if story is not None:
+        yield "agent/trajectory.json", json_text(story)
+    yield "agent/answer.txt", plain_text(trajectory.final_text)
+    if trajectory.output_seen:
+        yield "agent/output.json", json_text(trajectory.output)
+
+
+def _verifier_files(trial: TrialRecord) -> Iterator[tuple[str, str]]:
+    rewards = rewards_of(trial)
+    if rewards is not None and rewards.keys() == {"reward"}:
+        yield "verifier/reward.txt", f"{rewards['reward']}\n"
+    elif rewards is not None:
+        yield "verifier/reward.json", json_text(rewards)
+    if trial.verdict is not None and trial.verdict.log:
+        yield "verifier/test-stdout.txt", plain_text(trial.verdict.log)
