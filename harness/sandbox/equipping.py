@@ -1,0 +1,101 @@
+"""What processes find besides the system and the task's files: packages, tools and stand-ins."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.sandbox import view
+from harness.sandbox.index_settings import IndexSettings
+from harness.sandbox.packages import PIP_FOLDER, NetworkRunner, Packages, own_pip
+from harness.schema.environment import Equipment
+from harness.values import Mount
+
+_PACKAGES = "/opt/venv"
+_TOOLS = "/opt/uvx"
+_STAND_INS = "/opt/stand-ins"
+_STAND_INS_HERE = Path(__file__).with_name("stand_ins")
+_BUILD_TIMEOUT_S = 600.0
+_NO_SETTINGS = IndexSettings()
+
+# There is no network to ask for a newer pip, or to try again.
+_PIP_OFFLINE = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_RETRIES": "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Equipped:
+    """An equipment as a container shows it."""
+
+    mounts: tuple[Mount, ...] = ()
+    path: tuple[str, ...] = ()
+    """Folders that come before all others in PATH."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Further variables."""
+    notes: tuple[str, ...] = ()
+    """What is otherwise than the task asks for."""
+
+
+def equip(
+    equipment: Equipment,
+    cache: Path,
+    runner: NetworkRunner,
+    *,
+    settings: IndexSettings = _NO_SETTINGS,
+    progress: Callable[[str], None] = lambda _: None,
+    timeout_s: float = _BUILD_TIMEOUT_S,
+) -> Equipped:
+    """Have everything of an equipment at hand, built now if it is the first time.
+
+    Args:
+        equipment: What is asked for.
+        cache: Folder of this host that keeps environments and downloads.
+        runner: Runs pip, with the host's network.
+        settings: Where this host's pip finds packages.
+        progress: Told what is being built, before it is.
+        timeout_s: Seconds that one step of a build may take.
+
+    Raises:
+        SandboxError: an environment cannot be built; the text says why.
+    """
+    python, notes = _python(equipment.python)
+    own_python = python == view.interpreter()
+    if own_python and not (equipment.packages or equipment.tools or equipment.stand_ins):
+        return Equipped(notes=notes)
+    packages = Packages(cache, runner, settings, progress, timeout_s)
+    mounts, path = [Mount(own_pip(), f"{PIP_FOLDER}/pip")], []
+    if equipment.stand_ins:
+        mounts.append(Mount(_STAND_INS_HERE, _STAND_INS))
+        path.append(f"{_STAND_INS}/bin")
+    if equipment.packages or not own_python:
+        folder = packages.environment(equipment.packages, python, _PACKAGES)
+        mounts.append(Mount(folder, _PACKAGES))
+        path.append(f"{_PACKAGES}/bin")
+    for requirements in equipment.tools:
+        place = f"{_TOOLS}/{tool_key(requirements)}"
+        mounts.append(Mount(packages.environment(requirements, python, place), place))
+    return Equipped(tuple(mounts), tuple(path), _PIP_OFFLINE, notes)
+
+
+def tool_key(requirements: Sequence[str]) -> str:
+    """Name of the environment of a tool; the stand-in for `uvx` makes the same from its words."""
+    lines = "".join(f"{requirement}\n" for requirement in sorted(set(requirements)))
+    return hashlib.sha256(lines.encode()).hexdigest()[:16]
+
+
+def _python(asked: str | None) -> tuple[str, tuple[str, ...]]:
+    """The interpreter to use, and a note if it is not what was asked for."""
+    own = view.interpreter()
+    match = re.match(r"\d+\.\d+", asked or "")
+    if match is None:
+        return own, ()
+    wanted = f"python{match[0]}"
+    real = Path(own).resolve().name
+    if real == wanted:
+        return own, ()
+    for folder in ("/usr/local/bin", "/usr/bin"):
+        if Path(folder, wanted).exists():
+            return f"{folder}/{wanted}", ()
+    return own, (f"Python {match[0]} is asked for, and {real} is used",)

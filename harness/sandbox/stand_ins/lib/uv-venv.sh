@@ -1,0 +1,36 @@
+# Sourced by uv: `uv venv`, a folder that leads to the task's environment.
+
+place=.venv
+while [ $# -gt 0 ]; do
+    take_option "$@"
+    if [ "$used" = 0 ]; then
+        place=$1
+        used=1
+    fi
+    shift "$used"
+done
+python=$(command -v python3)
+mkdir -p "$place/bin" || exit
+place=$(cd "$place" && pwd)
+for program in "${python%/*}"/*; do
+    case $program in
+    # A link to an interpreter would not find its packages, and uv is stood in for.
+    */python* | */[Aa]ctivate* | */uv | */uvx) ;;
+    # Of the system there is nothing to link to.
+    /opt/*) ln -sf "$program" "$place/bin/" ;;
+    esac
+done
+for name in python python3; do
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$python" > "$place/bin/$name"
+    chmod 755 "$place/bin/$name"
+done
+cat > "$place/bin/activate" << END
+VIRTUAL_ENV='$place'
+PATH="\$VIRTUAL_ENV/bin:\$PATH"
+export VIRTUAL_ENV PATH
+deactivate() {
+    PATH="\${PATH#\$VIRTUAL_ENV/bin:}"
+    unset VIRTUAL_ENV
+}
+END
+nothing_installed

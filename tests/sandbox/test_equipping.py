@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.sandbox import equipping, view
+from harness.sandbox.equipping import Equipped, tool_key
+from harness.schema.environment import Equipment
+from tests.sandbox.packing import Workshop, wheel, working_sandbox, workshop
+
+OWN = Path(view.interpreter()).resolve().name
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Workshop:
+    return workshop(tmp_path, working_sandbox())
+
+
+def test_without_equipment_nothing_is_shown_and_nothing_is_built(shop: Workshop):
+    assert shop.equip() == Equipped()
+    assert not shop.cache.exists()
+
+
+def test_a_python_that_is_not_here_is_told_and_the_one_that_is_here_is_taken(shop: Workshop):
+    wheel(shop.index, "one")
+    wanted = Equipment(packages=("one",), python="3.99.1")
+
+    equipped = shop.equip_with(wanted)
+
+    note = f"Python 3.99 is asked for, and {OWN} is used"
+    assert equipped.notes == (note,)
+    assert shop.equip_with(Equipment(python="3.99")) == Equipped(notes=(note,))
+    assert shop.python(equipped, "import one; one.main()") == "one 1.0"
+
+
+def test_the_python_that_is_asked_for_needs_no_note(shop: Workshop):
+    assert shop.equip_with(Equipment(python=OWN.removeprefix("python"))) == Equipped()
+    assert shop.equip_with(Equipment(python="latest")) == Equipped()
+
+
+def test_stand_ins_come_before_packages_and_both_before_the_system(shop: Workshop):
+    wheel(shop.index, "one", scripts={"curl": "one:main"})
+    with_both = shop.equip_with(Equipment(packages=("one",), stand_ins=True))
+    without = shop.equip("one")
+
+    script = "command -v curl; command -v python3; command -v pip"
+    both = "/opt/stand-ins/bin/curl\n/opt/venv/bin/python3\n/opt/stand-ins/bin/pip\n"
+    assert shop.bash(with_both, script).output == both
+    own = "/opt/venv/bin/curl\n/opt/venv/bin/python3\n/opt/venv/bin/pip\n"
+    assert shop.bash(without, script).output == own
+
+
+def test_tools_that_need_the_same_in_another_order_share_an_environment():
+    assert tool_key(("a==1", "b")) == tool_key(("b", "a==1", "b"))
+    assert tool_key(("a==1", "b")) != tool_key(("a==1",))
+
+
+def test_every_stand_in_can_be_run_and_says_what_it_is_for():
+    folder = Path(equipping.__file__).with_name("stand_ins") / "bin"
+    scripts = sorted(folder.iterdir())
+    assert {"apt", "apt-get", "curl", "pip", "pip3", "sudo", "uv", "uvx", "wget"} <= {
+        path.name for path in scripts
+    }
+    for path in scripts:
+        lines = path.read_text().splitlines()
+        assert os.access(path, os.X_OK), path
+        assert lines[0] == "#!/bin/sh", path
+        assert lines[1].startswith("# "), path
+        assert len(lines) < 40, path
+
+
+def test_the_modules_of_stand_ins_hide_no_module_of_the_harness():
+    assert not [path for path in sys.path if path.endswith("stand_ins/python")]

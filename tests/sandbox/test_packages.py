@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import ast
+import base64
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import SandboxError
+from harness.sandbox.bubblewrap import Bubblewrap
+from harness.sandbox.equipping import equip
+from harness.sandbox.index_settings import IndexSettings
+from harness.sandbox.unshare import Unshare
+from harness.schema.environment import Equipment
+from harness.values import ProcessResult
+from tests.sandbox.packing import Workshop, only_from, sdist, wheel, working_sandbox, workshop
+
+PASSWORD = "correct-horse-battery"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Workshop:
+    return workshop(tmp_path, working_sandbox())
+
+
+def environments(shop: Workshop) -> list[Path]:
+    return [path for path in (shop.cache / "packages").iterdir() if path.is_dir()]
+
+
+@pytest.mark.parametrize("sandbox", [Bubblewrap(), Unshare()], ids=lambda sandbox: sandbox.kind)
+def test_an_environment_holds_what_was_asked_for_and_nothing_of_the_system(
+    sandbox: Bubblewrap | Unshare, tmp_path: Path
+):
+    try:
+        sandbox.run(["true"], mounts=(), timeout_s=60, cwd="/tmp")
+    except SandboxError as error:
+        pytest.skip(f"{sandbox.kind} does not work on this host: {error}")
+    shop = workshop(tmp_path, sandbox)
+    wheel(shop.index, "greeter", "1.0", scripts={"greet": "greeter:main"}, requires=["helper"])
+    wheel(shop.index, "greeter", "2.0")
+    wheel(shop.index, "helper")
+
+    equipped = shop.equip("greeter==1.0")
+
+    assert shop.bash(equipped, "greet you").output == "greeter 1.0 you\n"
+    seen = shop.bash(
+        equipped,
+        "python -c 'import sys; print([path for path in sys.path if \"packages\" in path])';"
+        "echo ${VIRTUAL_ENV-unset}; touch /opt/venv/here || echo read-only;"
+        "pip list --format=freeze",
+    ).output
+    assert seen.count("-packages'") == 1
+    assert "unset\n" in seen
+    assert "read-only\n" in seen
+    assert seen.endswith("greeter==1.0\nhelper==1.0\n")
+
+
+def test_an_environment_is_built_once_for_the_same_requirements_in_order(shop: Workshop):
+    for name in ("one", "two"):
+        wheel(shop.index, name)
+
+    first = shop.equip("one", "two")
+    again = shop.equip("one", "two")
+    other = shop.equip("two", "one")
+
+    assert again == first
+    assert other != first
+    assert shop.told == ["installing one two, once", "installing two one, once"]
+
+
+def test_two_that_need_an_environment_at_once_build_it_once(shop: Workshop):
+    wheel(shop.index, "one")
+    threads = [threading.Thread(target=shop.equip, args=("one",)) for _ in range(3)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(shop.told) == 1
+    assert len(environments(shop)) == 1
+
+
+def test_a_build_that_fails_says_what_pip_said_and_is_tried_again(shop: Workshop):
+    with pytest.raises(SandboxError) as failed:
+        shop.equip("absent==1.0")
+    text = str(failed.value)
+    assert text.startswith("cannot install 'absent==1.0' for python3")
+    assert "PIP_INDEX_URL or pip.conf name another" in text
+    assert text.endswith("No matching distribution found for absent==1.0")
+    assert environments(shop) == []
+
+    wheel(shop.index, "absent")
+    assert shop.python(shop.equip("absent==1.0"), "import absent; absent.main()") == "absent 1.0"
+
+
+class Interrupted:
+    """A sandbox that is interrupted when packages have been installed."""
+
+    def __init__(self, sandbox: Bubblewrap | Unshare) -> None:
+        self._sandbox = sandbox
+
+    def run(self, command: Any, **options: Any) -> ProcessResult:
+        done = self._sandbox.run(command, **options)
+        if "install" in command:
+            raise KeyboardInterrupt
+        return done
+
+
+def test_an_interrupted_build_leaves_nothing_that_is_used(shop: Workshop):
+    wheel(shop.index, "one")
+    settings = only_from(shop.index)
+    wanted = Equipment(packages=("one",))
+
+    with pytest.raises(KeyboardInterrupt):
+        equip(wanted, shop.cache, Interrupted(shop.sandbox), settings=settings)
+    assert environments(shop) == []
+
+    equipped = shop.equip("one")
+    # As a process that was killed leaves it.
+    (ready,) = environments(shop)
+    broken = ready.with_name(f"{ready.name}.partial") / "env" / "bin"
+    broken.mkdir(parents=True)
+    (broken / "python3").write_text("broken")
+    ready.rename(shop.cache / "gone")
+    assert shop.equip("one") == equipped
+    assert shop.python(equipped, "import one; one.main()") == "one 1.0"
+    assert environments(shop) == [ready]
+
+
+def test_what_is_installed_later_replaces_what_it_does_not_go_with(shop: Workshop):
+    wheel(shop.index, "base", "1.0")
+    wheel(shop.index, "base", "2.0")
+    wheel(shop.index, "top", requires=["base==2.0"])
+
+    equipped = shop.equip("base==1.0", "top")
+
+    assert shop.python(equipped, "import base; base.main()") == "base 2.0"
+
+
+LOOK = """\
+def look():
+    import pathlib
+    found = {"env": dict(os.environ), "written": []}
+    for place in PLACES:
+        try:
+            path = pathlib.Path(place, "planted")
+            path.write_text("planted")
+            found["written"].append(place)
+        except OSError:
+            pass
+    found["seen"] = [place for place in PLACES if os.path.exists(place)]
+    found["processes"] = sum(name.isdigit() for name in os.listdir("/proc"))
+    # What has to be removed afterwards.
+    closed = pathlib.Path("/opt/venv/closed/inner")
+    closed.mkdir(parents=True)
+    closed.parent.chmod(0)
+    return found
+"""
+
+
+def test_the_build_of_a_hostile_package_reaches_nothing_of_the_host(
+    shop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SECRET_OF_THE_HOST", PASSWORD)
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    wheel(shop.index, "other")
+    shop.equip("other")
+    downloads = shop.cache / "pip"
+    assert downloads.is_dir()
+    places = [str(home), str(home / ".ssh"), str(Path.home() / ".ssh"), str(shop.cache)]
+    places += ["/opt/downloads", "/opt/pip/pip", "/usr/bin", str(shop.index), str(Path.cwd())]
+    sdist(shop.index, "hostile", "1.0", f"PLACES = {places!r}\n{LOOK}")
+
+    equipped = shop.equip("hostile")
+
+    found = ast.literal_eval(shop.python(equipped, "import hostile; print(hostile.FOUND)"))
+    assert found["written"] == []
+    assert set(found["seen"]) == {"/opt/pip/pip", "/usr/bin", str(shop.index)}
+    assert PASSWORD not in str(found["env"])
+    assert found["processes"] < 20
+    assert not list(tmp_path.rglob("planted"))
+
+
+def test_where_wheels_will_do_no_code_of_a_package_is_run(shop: Workshop):
+    wheel(shop.index, "steady", "1.0")
+    sdist(shop.index, "steady", "2.0", "def look():\n    raise SystemExit('was run')\n")
+
+    equipped = shop.equip("steady")
+
+    assert shop.python(equipped, "import steady; steady.main()") == "steady 1.0"
+
+
+class _Index(SimpleHTTPRequestHandler):
+    """Lists and files for who knows the password."""
+
+    def do_GET(self) -> None:
+        wanted = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+        if self.headers.get("Authorization") == f"Basic {wanted}":
+            super().do_GET()
+            return
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", "Basic realm=index")
+        self.end_headers()
+
+    def log_message(self, *words: Any) -> None:
+        pass
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[int]:
+    handler: Callable[..., _Index] = partial(_Index, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+def test_the_password_of_an_index_is_used_and_stays_nowhere(shop: Workshop):
+    (shop.index / "private").mkdir()
+    wheel(shop.index / "private", "private")
+    with serving(shop.index) as port:
+        url = f"http://me:{PASSWORD}@127.0.0.1:{port}"
+        settings = IndexSettings({"PIP_INDEX_URL": url})
+        equipped = shop.equip("private", settings=settings)
+        assert shop.python(equipped, "import private; private.main()") == "private 1.0"
+        with pytest.raises(SandboxError) as failed:
+            shop.equip("--extra-index-url", url, "absent", settings=settings)
+
+    texts = [str(failed.value), *shop.told, repr(settings)]
+    assert "http://…@127.0.0.1" in shop.told[-1]
+    assert not [text for text in texts if PASSWORD in text]
+    files = [path for path in shop.cache.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]
+
+
+@pytest.mark.slow
+def test_real_packages_are_installed_from_the_index_of_this_host(tmp_path: Path):
+    shop = workshop(tmp_path, working_sandbox())
+    tool = ("pytest", "pytest-json-ctrf==0.3.5", "pytest==8.4.1")
+    try:
+        equipped = equip(Equipment(tools=(tool,), stand_ins=True), shop.cache, shop.sandbox)
+    except SandboxError as error:
+        if "NewConnectionError" in str(error):
+            pytest.skip("the package index cannot be reached")
+        raise
+    done = shop.bash(
+        equipped,
+        "echo 'def test_it(): pass' > test_it.py\n"
+        "uvx -p 3.13 -w pytest==8.4.1 -w pytest-json-ctrf==0.3.5 pytest --ctrf ctrf.json && "
+        "cat ctrf.json",
+    )
+    assert done.exit_code == 0, done.output
+    assert '"passed": 1' in done.output
