@@ -91,13 +91,13 @@ def _exported(
         target = folder / form / name
         if form == "atif":
             count = write_files(target, atif_files(run, trials, log.trajectory))
-            left_out, why = len(trials) - count, "in which nothing was said"
+            left_out, why = len(trials) - count, "have no conversation"
         else:
             write_files(folder / form, harbor_files(run, trials, log.trajectory))
             left_out = sum(trial.termination_reason == "skipped" for trial in trials)
-            why = "that were skipped"
+            why = "were skipped"
         if left_out:
-            terminal.say(f"{target}: without {plural(left_out, 'trial')} {why}")
+            terminal.say(f"{target}: left out, since they {why}: {plural(left_out, 'trial')}")
         yield str(target)
 
 

@@ -15,9 +15,12 @@ import pytest
 from harness.cassette.file.view import read
 from harness.loader.suite import load_suite
 from harness.redaction import Redactor
+from harness.report.atif import atif_files
+from harness.report.harbor_job import harbor_files
 from harness.runner.log import RunLog
 from harness.runner.plan import plan
 from harness.runner.trial import cassette_file
+from tests.report.exports import check_atif, check_harbor, needs_schemas
 
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "suites" / "basics"
@@ -139,3 +142,35 @@ def test_the_reports_table_says_what_the_log_says(run_folder: Path) -> None:
     page.feed((run_folder / "report.html").read_text(encoding="utf-8"))
     shown = [m[0] for cell in page.cells if (m := re.search(r"\b\d+/3\b", cell))]
     assert sorted(shown) == sorted(_passed(run_folder))
+
+
+def test_every_trial_is_exported_with_its_reward_its_tokens_and_its_conversation(
+    run_folder: Path,
+) -> None:
+    log = RunLog(run_folder)
+    run, trials = log.run(), log.trials()
+    stories = [json.loads(file.text) for file in atif_files(run, trials, log.trajectory)]
+    assert len(stories) == len(trials) == 87
+    for trial, story in zip(trials, stories, strict=True):
+        agent = [step for step in story["steps"] if step["source"] == "agent"]
+        told = [step["metrics"] for step in agent if "metrics" in step]
+        assert sum(metrics["completion_tokens"] for metrics in told) == trial.usage.output
+        assert sum(step.get("llm_call_count", 0) for step in agent) == trial.model_calls
+        assert story["extra"]["termination_reason"] == trial.termination_reason
+    files = {file.path: file.text for file in harbor_files(run, trials, log.trajectory)}
+    results = [json.loads(text) for path, text in files.items() if path.endswith("/result.json")]
+    rewards = [r["verifier_result"]["rewards"]["reward"] for r in results if "task_name" in r]
+    assert sum(rewards) == sum(trial.outcome == "passed" for trial in trials)
+    assert not [path for path, text in files.items() if str(ROOT) in text]
+    assert not [path for path, text in files.items() if str(run_folder.parent) in text]
+
+
+@needs_schemas
+def test_every_export_is_as_its_schema_says(run_folder: Path) -> None:
+    log = RunLog(run_folder)
+    run, trials = log.run(), log.trials()
+    for file in atif_files(run, trials, log.trajectory):
+        check_atif(json.loads(file.text))
+    held = check_harbor(harbor_files(run, trials, log.trajectory))
+    assert held.count("TrialResult") == held.count("TrialConfig") == held.count("atif") == 87
+    assert held.count("JobResult") == held.count("JobConfig") == 1
