@@ -180,7 +180,7 @@ def test_another_download_finds_no_network_and_this_machine_is_there(bash: Bash)
         return
     local = bash(
         "echo hello > it; curl -s file:///tmp/it; python3 -u -m http.server 8765 > log 2>&1 &\n"
-        "until grep -q Serving log; do sleep 0.05; done; curl -s localhost:8765/it"
+        "until grep -qs Serving log; do sleep 0.05; done; curl -s localhost:8765/it"
     )
     assert local.output == "hello\nhello\n"
 
