@@ -77,6 +77,8 @@ def make_baseline(run: RunRecord, trials: Sequence[TrialRecord]) -> Baseline:
         raise BadInputError(
             f"{where}: no result in {_list(broken)}; record or repair them and run again"
         )
+    if run.imported is not None:
+        raise BadInputError(f"{where}: its trials were imported from {run.imported}; run a suite")
     if run.forked is not None:
         raise BadInputError(f"{where}: it is a fork of {run.forked.trial_id!r}; run the suite")
     if run.faults is not None:

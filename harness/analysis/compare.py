@@ -14,7 +14,7 @@ from harness.analysis.comparison import (
     Transition,
 )
 from harness.analysis.headline import headline, notes
-from harness.analysis.metrics import METRICS, Pair, compare_metric
+from harness.analysis.metrics import METRICS, Pair, compare_metric, token_parts
 from harness.analysis.numbers import equation
 from harness.analysis.stats import ALPHA, MIN_TASKS, holm, marginal_shift
 from harness.errors import BadInputError
@@ -74,6 +74,7 @@ def compare_populations(
         conclusion=metrics[0].conclusion,
         reason=metrics[0].reason if pairs else "no task has a usable trial of both",
         metrics=metrics,
+        token_parts=token_parts(pairs),
         endings=endings,
         left_out=left_out,
     )

@@ -90,6 +90,18 @@ class MetricComparison(Record):
     """Pairs that lack this metric."""
 
 
+class TokenPart(Record):
+    """Input or output tokens: what the tokens are made of, in figures alone."""
+
+    name: Literal["input", "output"]
+    """Input is what the model was sent, read from a cache or not."""
+    tasks: int
+    baseline_mean: float
+    candidate_mean: float
+    ratio: float
+    """The geometric mean of the tasks' ratios."""
+
+
 class Transition(Record):
     """How often one ending under the baseline was another one under the candidate."""
 
@@ -134,6 +146,8 @@ class Comparison(Record):
     reason: str = ""
     metrics: tuple[MetricComparison, ...]
     """The pass rate first; the cost only where it is known."""
+    token_parts: tuple[TokenPart, ...] = ()
+    """Input and output apart, where they are known; nothing is concluded from them."""
     endings: EndingComparison
     left_out: tuple[LeftOut, ...] = ()
     """Trials that were not compared at all."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from harness.analysis import stats
 from harness.analysis.comparison import (
@@ -21,8 +22,10 @@ from harness.analysis.comparison import (
     MetricComparison,
     MetricName,
     TaskDifference,
+    TokenPart,
 )
 from harness.schema.results import TrialRecord
+from harness.schema.trajectory import UsageTotal
 from harness.scorers.efficiency import total_tokens
 
 Pair = tuple[TrialRecord, TrialRecord]
@@ -51,16 +54,61 @@ def _tokens(trial: TrialRecord) -> float | None:
     return None if total is None or trial.usage.missing_calls else float(total)
 
 
+def _iterations(trial: TrialRecord) -> float | None:
+    return None if "iterations" in trial.untold else float(trial.iterations)
+
+
+def _tool_calls(trial: TrialRecord) -> float | None:
+    return None if "tool_calls" in trial.untold else float(trial.tool_calls_made)
+
+
+def _input(trial: TrialRecord) -> float | None:
+    return _known(trial.usage, (trial.usage.input, trial.usage.cache_write, trial.usage.cache_read))
+
+
+def _output(trial: TrialRecord) -> float | None:
+    return _known(trial.usage, (trial.usage.output,))
+
+
+def _known(usage: UsageTotal, buckets: Sequence[int | None]) -> float | None:
+    reported = [bucket for bucket in buckets if bucket is not None]
+    return float(sum(reported)) if reported and not usage.missing_calls else None
+
+
+_UNTOLD = "not told by the imported files"
+
 METRICS = (
     Metric("pass_rate", _passed, better=1, absent="no verdict"),
-    Metric("iterations", lambda trial: float(trial.iterations), better=0),
+    Metric("iterations", _iterations, better=0, absent=_UNTOLD),
     Metric("attempts", lambda trial: float(trial.attempts), better=0),
-    Metric("tool_calls", lambda trial: float(trial.tool_calls_made), better=0),
+    Metric("tool_calls", _tool_calls, better=0, absent=_UNTOLD),
     Metric("tokens", _tokens, better=-1, absent="usage not fully reported", ratio=True),
     Metric(
         "cost_usd", lambda trial: trial.cost_usd, better=-1, absent="cost unknown or 0", ratio=True
     ),
 )
+
+
+def token_parts(pairs: dict[str, list[Pair]]) -> tuple[TokenPart, ...]:
+    """Input and output tokens apart, each over the tasks that report it."""
+    found: list[TokenPart] = []
+    names: tuple[tuple[Literal["input", "output"], Callable[[TrialRecord], float | None]], ...]
+    names = (("input", _input), ("output", _output))
+    for name, value in names:
+        metric = Metric("tokens", value, better=-1, ratio=True)
+        tasks, _ = _task_differences(metric, pairs)
+        if tasks:
+            changes = [_change(metric, task) for task in tasks]
+            found.append(
+                TokenPart(
+                    name=name,
+                    tasks=len(tasks),
+                    baseline_mean=math.fsum(task.baseline for task in tasks) / len(tasks),
+                    candidate_mean=math.fsum(task.candidate for task in tasks) / len(tasks),
+                    ratio=math.exp(math.fsum(changes) / len(changes)),
+                )
+            )
+    return tuple(found)
 
 
 def compare_metric(metric: Metric, pairs: dict[str, list[Pair]]) -> MetricComparison:

@@ -15,6 +15,7 @@ from harness.analysis.comparison import (
     Conclusion,
     MetricComparison,
     MetricName,
+    TokenPart,
 )
 from harness.analysis.exact import RunsComparison, compare_runs, grouped_lines
 from harness.cli import FINE, UNDECIDED
@@ -142,7 +143,11 @@ def _lines(found: Sequence[Comparison]) -> list[str]:
         lines += [comparison.headline, *(f"  {note}" for note in comparison.notes)]
         heading = ["metric", "tasks", "baseline", "candidate", "effect", "95% interval"]
         heading += ["adjusted p", "conclusion"]
-        rows = [heading, *map(_row, comparison.metrics)]
+        rows = [heading]
+        for metric in comparison.metrics:
+            rows.append(_row(metric))
+            if metric.metric == "tokens":
+                rows += map(_part_row, comparison.token_parts)
         lines += [*(f"  {line}" for line in table(rows, right=range(1, 7))), ""]
     return lines[:-1]
 
@@ -158,3 +163,9 @@ def _row(metric: MetricComparison) -> list[str]:
         numbers.p_value(metric.adjusted_p),
         str(metric.conclusion),
     ]
+
+
+def _part_row(part: TokenPart) -> list[str]:
+    means = (numbers.mean(part.baseline_mean), numbers.mean(part.candidate_mean))
+    ratio = numbers.ratio(part.ratio)
+    return [f"  {part.name}", numbers.count(part.tasks), *means, ratio, "", "", ""]

@@ -1,4 +1,4 @@
-"""`harness import`: cassettes of what others recorded."""
+"""`harness import`: cassettes and runs of what others recorded."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ from harness.cassette.convert.writing import Target, targets, write
 from harness.cassette.secrets import secrets_in
 from harness.cli import FINE
 from harness.cli.options import environment, make_command
+from harness.cli.run_folder import REPORTS, write_report
+from harness.cli.summary import RunSummary, summarise, summary_lines
 from harness.cli.terminal import Terminal
 from harness.redaction import Redactor
+from harness.runner.harbor.importing import import_run
+from harness.runner.harbor.trials import HarborTrial, read_trials
+from harness.runner.harbor.variants import Chosen, VariantGlob, chosen_by_facts, chosen_by_globs
+from harness.runner.log import RunLog
 
 _OUT = Path("cassettes/imported")
 
@@ -40,7 +46,7 @@ _out = click.option(
 
 @click.group("import", epilog="Example: harness import vcr tests/cassettes")
 def command() -> None:
-    """Make cassettes of what others recorded; secrets are removed."""
+    """Make cassettes and runs of what others recorded; secrets are removed."""
 
 
 @make_command("vcr", example="harness import vcr tests/cassettes --out cassettes/api")
@@ -68,8 +74,63 @@ def conversation(terminal: Terminal, paths: tuple[Path, ...], out: Path) -> int:
     return _import(terminal, found, out, "position", redactor)
 
 
+@make_command(
+    "harbor", example="harness import harbor jobs/2026-01-26 --variant skills='*-skills/*'"
+)
+@_paths
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The run's folder.  [default: a new one under reports/]",
+)
+@click.option(
+    "--variant",
+    "globs",
+    multiple=True,
+    metavar="NAME=GLOB",
+    help="Trials of this variant, by folder, path or JOB/TRIAL; repeatable.  "
+    "[default: by agent and model, and by job where only that differs]",
+)
+def harbor(
+    terminal: Terminal, paths: tuple[Path, ...], out: Path | None, globs: tuple[str, ...]
+) -> int:
+    """Import trials that Harbor ran, as a run that compare, report and show can read.
+
+    PATH is the folder of a trial, with its result.json, or of a job, or of several.
+    """
+    trials, unfinished = read_trials(paths)
+    chosen, others = _with_variants(trials, globs)
+    log = import_run(chosen, reports=REPORTS, out=out, redactor=_redactor())
+    summary = summarise(log, str(write_report(log)))
+    left_out = [f"{folder}: never ended, it has no result.json" for folder in unfinished]
+    left_out += [f"{trial.folder}: no --variant takes it" for trial in others]
+    data = {"run": summary.model_dump(mode="json"), "left_out": left_out}
+    terminal.result(data, _run_lines(log, summary, left_out))
+    return FINE
+
+
+def _with_variants(
+    trials: Sequence[HarborTrial], globs: Sequence[str]
+) -> tuple[list[Chosen], list[HarborTrial]]:
+    if not globs:
+        return chosen_by_facts(trials), []
+    return chosen_by_globs(trials, [VariantGlob.parse(glob) for glob in globs])
+
+
+def _run_lines(log: RunLog, summary: RunSummary, left_out: Sequence[str]) -> Iterator[str]:
+    yield from summary_lines(summary)
+    yield ""
+    yield from (f"left out: {line}" for line in left_out)
+    yield f"{plural(summary.trials, 'trial')} imported into {log.folder}"
+    if len(summary.totals) > 1:
+        yield f"Compare: harness compare {log.folder}"
+    yield f"Report: {summary.report}"
+
+
 command.add_command(vcr)
 command.add_command(conversation)
+command.add_command(harbor)
 
 
 def _redactor() -> Redactor:

@@ -12,7 +12,7 @@ from harness.analysis.exact import UnscoredTrial, unscored_trial
 from harness.analysis.misses import MissGroup, group_misses
 from harness.cassette.playback import FaultPlan
 from harness.cli.terminal import table
-from harness.report.results_table import full_tokens
+from harness.report.results_table import full_tokens, told_iterations
 from harness.report.scenario_results import holding_line
 from harness.runner.log import RunLog
 from harness.schema.loop_config import UNSCORED, TerminationReason
@@ -188,7 +188,7 @@ def _group(variant: str, trials: Sequence[TrialRecord]) -> Group:
         passed=sum(trial.outcome == "passed" for trial in judged),
         judged=len(judged),
         endings={reason: endings[reason] for reason in TerminationReason if reason in endings},
-        iterations=_mean(scored, lambda trial: trial.iterations),
+        iterations=_mean(scored, told_iterations),
         tokens=_mean(scored, full_tokens),
         cost_usd=_mean(scored, lambda trial: trial.cost_usd),
     )

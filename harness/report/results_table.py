@@ -130,9 +130,14 @@ def tally(trials: Sequence[TrialRecord]) -> Tally:
         judged=len(judged),
         rate=numbers.percent(passed / len(judged) if judged else None),
         endings=_endings(trials),
-        iterations=numbers.mean(_mean(scored, lambda trial: trial.iterations)),
+        iterations=numbers.mean(_mean(scored, told_iterations)),
         tokens=numbers.mean(_mean(scored, full_tokens)),
     )
+
+
+def told_iterations(trial: TrialRecord) -> int | None:
+    """A trial's iterations; None where others ran it and do not tell."""
+    return None if "iterations" in trial.untold else trial.iterations
 
 
 def full_tokens(trial: TrialRecord) -> int | None:

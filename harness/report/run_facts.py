@@ -75,6 +75,8 @@ def run_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]
         f" {numbers.count(recorded)} live"
         + (f", {numbers.count(unanswered)} without an answer" if unanswered > 0 else "")
     )
+    if run.imported:
+        return _imported_facts(run, trials)
     return (
         *_origin(run),
         Fact("Tasks", numbers.count(len(run.tasks))),
@@ -84,6 +86,21 @@ def run_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]
         Fact("Record mode", RECORD_MODES[run.record_mode], "record_mode"),
         Fact("Tools", _tools(run)),
         *_circumstances(run),
+    )
+
+
+def _imported_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]:
+    """Of trials that others ran: nothing was replayed or recorded here."""
+    suite, name, _ = _origin(run)
+    return (
+        suite,
+        name,
+        Fact("Imported from", f"{run.imported}, which ran the trials"),
+        Fact("Latest trial", run.created_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")),
+        Fact("Tasks", numbers.count(len(run.tasks))),
+        Fact("Repeats", numbers.count(run.repeats), "repeat"),
+        Fact("Trials", numbers.count(len(trials)), "trial"),
+        *(fact for fact in _circumstances(run) if fact.label == "Versions"),
     )
 
 

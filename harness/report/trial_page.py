@@ -18,7 +18,7 @@ from harness.report.conversation import (
 )
 from harness.report.marks import Mark, ending_label
 from harness.schema.record import Json
-from harness.schema.results import RequestChange, TrialRecord
+from harness.schema.results import RequestChange, TrialRecord, Untold
 from harness.schema.trajectory import Trajectory
 from harness.scorers.scenario import NAME as SCENARIO
 
@@ -130,7 +130,7 @@ def facts(trial: TrialRecord, trajectory: Trajectory | None) -> tuple[Fact, ...]
     kinds: Mapping[ResultKind, int] = result_kinds(trajectory) if trajectory else {}
     is_scenario = SCENARIO in trial.scores
     found = [
-        Fact("Iterations", numbers.count(trial.iterations), "iterations"),
+        Fact("Iterations", _told(trial, "iterations", trial.iterations), "iterations"),
         Fact("Attempts", numbers.count(trial.attempts), "attempts"),
         Fact("Model calls", _model_calls(trial, failed), "model_calls"),
         Fact("Tool calls", _tool_calls(trial, kinds), "tool_calls"),
@@ -278,6 +278,10 @@ def handed_in(trajectory: Trajectory | None) -> Passage | None:
     return passage(pretty(output))
 
 
+def _told(trial: TrialRecord, name: Untold, number: int) -> str:
+    return numbers.ABSENT if name in trial.untold else numbers.count(number)
+
+
 def _model_calls(trial: TrialRecord, failed: int) -> str:
     parts = [f"{numbers.count(trial.served)} from the cassette"] if trial.served else []
     if trial.recorded:
@@ -285,13 +289,13 @@ def _model_calls(trial: TrialRecord, failed: int) -> str:
     if failed:
         parts.append(f"{numbers.count(failed)} failed")
     where = f" ({', '.join(parts)})" if parts else ""
-    return f"{numbers.count(trial.model_calls)}{where}"
+    return f"{_told(trial, 'model_calls', trial.model_calls)}{where}"
 
 
 def _tool_calls(trial: TrialRecord, kinds: Mapping[ResultKind, int]) -> str:
     used = f" ({', '.join(trial.tools_used)})" if trial.tools_used else ""
     failed = kinds.get("error", 0)
-    return f"{numbers.count(trial.tool_calls_made)}{used}" + (
+    return f"{_told(trial, 'tool_calls', trial.tool_calls_made)}{used}" + (
         f", {numbers.count(failed)} failed" if failed else ""
     )
 

@@ -18,6 +18,7 @@ from harness.schema.trajectory import UsageTotal
 RecordMode = Literal["none", "once", "new_episodes", "all"]
 ToolsMode = Literal["replay", "live"]
 Outcome = Literal["passed", "failed"]
+Untold = Literal["iterations", "model_calls", "tool_calls"]
 
 
 class Verdict(Record):
@@ -119,6 +120,8 @@ class TrialRecord(Record):
     """The first 10 of them."""
     miss: MissCause | None = None
     """Of a trial that ended in a replay miss."""
+    untold: tuple[Untold, ...] = ()
+    """Of a trial that others ran: numbers that its files do not tell, and that are 0 here."""
     transcript_digest: str
     """Of the neutral transcript: equal digests mean word-for-word the same conversation."""
     task_digest: str

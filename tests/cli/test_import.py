@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import yaml
 from tests.cassette.convert.samples import MESSAGES, PLAIN, atif, in_file
 from tests.cassette.convert.test_vcr import SHAPES, cassette
 from tests.cli.conftest import Harness
+from tests.runner.harbor_folders import trial
 
 
 @pytest.fixture(autouse=True)
@@ -153,3 +155,61 @@ def test_a_cassette_without_conversations_has_none_to_export(harness: Harness):
     done = harness("cassette", "export", made, "--format", "messages", "-o", "x")
     assert (done.code, "holds no conversation" in done.err) == (2, True)
     assert not Path("x").exists()
+
+
+def test_harbors_trials_become_a_run_that_is_compared_shown_and_listed(harness: Harness):
+    for name, tokens in (("skills", 106), ("plain", 268)):
+        used = {"n_input_tokens": tokens, "n_cache_tokens": None, "n_output_tokens": tokens // 2}
+        trial(Path("jobs", name, f"count__{name}"), agent_result={**used, "cost_usd": None})
+    done = harness(
+        "import", "harbor", "jobs", "--variant", "skills=skills/*", "--variant", "plain=*plain",
+        "--variant", "rest=*skills", "--out", "reports/h",
+    )  # fmt: skip
+    assert done.code == 2
+    assert "rest=*skills: it takes no trial" in done.err
+    assert not Path("reports").exists()
+    done = harness(
+        "import", "harbor", "jobs", "--variant", "plain=*plain", "--variant", "skills=*skills",
+        "--out", "reports/h",
+    )  # fmt: skip
+    assert done.code == 0
+    assert "2 trials imported into reports/h\nCompare: harness compare reports/h" in done.out
+    table = harness("compare", "h").out.splitlines()
+    assert [
+        line.split()[:5] for line in table if line.lstrip().startswith(("input", "output"))
+    ] == [
+        ["input", "1", "268", "106", "×0.40"],
+        ["output", "1", "134", "53.0", "×0.40"],
+    ]
+    assert "New Terminal Output:" in harness("show", "h", "count-lines/plain/0").out
+    page = Path("reports/h/report.html").read_text()
+    assert "Harbor, which ran the trials" in page
+    assert "from the cassette" not in page
+    done = harness("baseline", "update", "h")
+    assert done.code == 2
+    assert "its trials were imported from Harbor" in done.err
+
+
+def test_a_trial_that_never_ended_and_one_that_no_variant_takes_are_told(harness: Harness):
+    for name in ("a", "b"):
+        trial(Path("jobs", f"count__{name}"))
+    Path("jobs/count__c").mkdir()
+    Path("jobs/count__c/trial.log").touch()
+    done = harness("import", "harbor", "jobs", "--variant", "v=*a", "--out", "r", "--json")
+    assert json.loads(done.out)["left_out"] == [
+        "jobs/count__c: never ended, it has no result.json",
+        "jobs/count__b: no --variant takes it",
+    ]
+
+
+@pytest.mark.skipif("HARNESS_DATA" not in os.environ, reason="set HARNESS_DATA to real trials")
+def test_real_trials_show_what_skills_save(harness: Harness):
+    folders = sorted(Path(os.environ["HARNESS_DATA"], "trials").glob("3d-scan-calc__*"))
+    assert harness("import", "harbor", *map(str, folders), "--out", "reports/real").code == 0
+    found = json.loads(harness("compare", "real", "--json").out)["comparisons"][0]
+    assert [
+        (part["name"], part["baseline_mean"], part["candidate_mean"])
+        for part in found["token_parts"]
+    ] == [("input", 26_849, 10_618), ("output", 4_157, 1_006)]
+    assert found["candidate"] == "terminus-2-gemini3flash-skills"
+    assert harness("show", "real", f"3d-scan-calc/{found['baseline']}/0").code == 0

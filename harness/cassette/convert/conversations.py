@@ -59,6 +59,26 @@ def read_conversations(path: Path, redactor: Redactor) -> list[Found]:
         raise BadInputError(f"{path}: {error}") from error
 
 
+def read_transcript(path: Path) -> Transcript:
+    """The one conversation in a file that tells it as a whole: ATIF, episodes, or messages.
+
+    Raises:
+        BadInputError: the file cannot be read, or is in none of these formats.
+    """
+    values = _values(path)
+    first = next(iter(values.values()))
+    try:
+        if len(values) == 1 and isinstance(first, dict) and is_atif(first):
+            return read_atif(first)[0]
+        if len(values) == 1 and _is_episodes(first):
+            return _episodes(first)
+        if len(values) == 1 and isinstance(first, dict) and "messages" in first:
+            return _whole(first)[0]
+    except ValueError as error:
+        raise BadInputError(f"{path}: {error}") from error
+    raise BadInputError(f"{path}: no known format of a conversation; known are: {'; '.join(KNOWN)}")
+
+
 def _found(path: Path, numbered: Mapping[int, Json], redactor: Redactor) -> list[Found]:
     names = (path.stem, *(parent.name for parent in path.absolute().parents))
     name = next((name for name in names if name not in _GENERIC), path.stem)
@@ -164,6 +184,12 @@ def _every_messages(
 
 
 def _messages(name: str, path: Path, value: JsonObject, redactor: Redactor) -> Found:
+    transcript, meta = _whole(value)
+    return _told(name, path, "messages", transcript, meta, redactor)
+
+
+def _whole(value: JsonObject) -> tuple[Transcript, JsonObject]:
+    """The conversation in `{"messages": [...]}`, and what the object says about it."""
     messages = value["messages"]
     if not isinstance(messages, list) or not messages:
         raise ValueError("messages: expected a list of messages")
@@ -174,8 +200,7 @@ def _messages(name: str, path: Path, value: JsonObject, redactor: Redactor) -> F
     meta = {k: v for k, v in value.items() if k not in ("messages", "meta")}
     meta |= inner if isinstance(inner, dict) else {}
     model = meta.get("model")
-    transcript = every_assistant(objects, model if isinstance(model, str) else None)
-    return _told(name, path, "messages", transcript, meta, redactor)
+    return every_assistant(objects, model if isinstance(model, str) else None), meta
 
 
 def _is_episodes(value: Json) -> bool:

@@ -1,0 +1,1 @@
+"""Trials that Harbor ran, as a run of ours."""
