@@ -56,9 +56,14 @@ def times_of(trial: TrialRecord, trajectory: Trajectory | None) -> Times | None:
     """When a trial was run; None where its log does not say."""
     if trial.finished_at is None:
         return None
-    agent = trajectory.duration_s if trajectory else 0
+    agent = _length_s(trajectory) if trajectory else 0
     started = trial.finished_at - timedelta(seconds=max(trial.duration_s, agent))
     return Times(started, started + timedelta(seconds=agent), trial.finished_at)
+
+
+def _length_s(trajectory: Trajectory) -> float:
+    """How long an agent ran; the last thing told may be a little later than its duration."""
+    return max([trajectory.duration_s, *(event.at_s for event in trajectory.events[-1:])])
 
 
 def iso(moment: datetime) -> str:

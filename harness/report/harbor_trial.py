@@ -12,6 +12,7 @@ from harness.report.atif import atif, prompt_tokens
 from harness.report.exported import (
     AGENT,
     ExportedFile,
+    Times,
     iso,
     json_text,
     known,
@@ -24,6 +25,7 @@ from harness.report.exported import (
     verdict_error,
 )
 from harness.report.harbor_errors import raised
+from harness.report.steps import steps_of
 from harness.schema.results import RunRecord, TrialRecord
 from harness.schema.suite import Variant
 from harness.schema.trajectory import Event, Trajectory
@@ -61,6 +63,10 @@ def harbor_trial(
         files["exception.txt"] = plain_text(exception["exception_traceback"])
     files |= dict(_agent_files(run, trial, trajectory))
     files |= dict(_verifier_files(trial))
+    for step in steps_of(run, trial, trajectory) if trajectory else ():
+        folder = f"steps/{safe_name(step.name)}"
+        own = (*_agent_files(run, step.trial, step.trajectory), *_verifier_files(step.trial))
+        files |= {f"{folder}/{path}": text for path, text in own}
     return HarborTrial(
         result, tuple(ExportedFile(f"{name}/{path}", text) for path, text in files.items())
     )
@@ -121,7 +127,6 @@ def _result(
     """A TrialResult; what has no place there is in `agent_result.metadata`."""
     rewards = rewards_of(trial)
     times = times_of(trial, trajectory)
-    started = iso(times.started) if times else None
     return {
         "id": str(stable_id(run, trial.trial_id)),
         "task_name": trial.task,
@@ -132,21 +137,53 @@ def _result(
         "task_checksum": trial.task_digest,
         "config": _config(run, trial, name),
         "agent_info": _agent_info(run, trial),
-        "agent_result": {
-            "n_input_tokens": prompt_tokens(trial.usage),
-            "n_cache_tokens": trial.usage.cache_read,
-            "n_output_tokens": trial.usage.output,
-            "cost_usd": trial.cost_usd,
-            "metadata": _metadata(trial, trajectory),
-        },
+        "agent_result": {**_numbers(trial), "metadata": _metadata(trial, trajectory)},
         "verifier_result": {"rewards": rewards} if rewards else None,
         "exception_info": _exception_info(run, trial, trajectory),
-        "started_at": started,
+        "started_at": iso(times.started) if times else None,
         "finished_at": iso(times.finished) if times else None,
-        "agent_execution": (
-            {"started_at": started, "finished_at": iso(times.agent_finished)} if times else None
-        ),
+        "agent_execution": _agent_execution(times),
+        "step_results": _step_results(run, trial, trajectory),
     }
+
+
+def _numbers(trial: TrialRecord) -> dict[str, Any]:
+    """What an AgentContext counts."""
+    return {
+        "n_input_tokens": prompt_tokens(trial.usage),
+        "n_cache_tokens": trial.usage.cache_read,
+        "n_output_tokens": trial.usage.output,
+        "cost_usd": trial.cost_usd,
+    }
+
+
+def _agent_execution(times: Times | None) -> dict[str, str] | None:
+    if times is None:
+        return None
+    return {"started_at": iso(times.started), "finished_at": iso(times.agent_finished)}
+
+
+def _step_results(
+    run: RunRecord, trial: TrialRecord, trajectory: Trajectory | None
+) -> list[dict[str, Any]] | None:
+    """Of a task with several steps: what each came to."""
+    found = []
+    for step in steps_of(run, trial, trajectory) if trajectory else ():
+        rewards = rewards_of(step.trial)
+        reason = step.trial.termination_reason.value
+        found.append(
+            {
+                "step_name": safe_name(step.name),
+                "agent_result": {
+                    **_numbers(step.trial),
+                    "metadata": {"step": step.name, "termination_reason": reason},
+                },
+                "verifier_result": {"rewards": rewards} if rewards else None,
+                "exception_info": _exception_info(run, step.trial, step.trajectory),
+                "agent_execution": _agent_execution(times_of(step.trial, step.trajectory)),
+            }
+        )
+    return found or None
 
 
 def _config(run: RunRecord, trial: TrialRecord, name: str) -> dict[str, Any]:

@@ -25,7 +25,8 @@ def joined(before: Trajectory | None, now: Trajectory, *, step: str, number: int
     """
     story = before or Trajectory(termination_reason=now.termination_reason, run_id=now.run_id)
     now = _with_ids_of_its_own(now, _ids(story.messages), number)
-    started: JsonObject = {"step": step, "number": number}
+    # Where the step begins in the conversation: steps that were never answered leave no other mark.
+    started: JsonObject = {"step": step, "number": number, "messages": len(story.messages)}
     return now.model_copy(
         update={
             "messages": (*story.messages, *now.messages),
