@@ -1,0 +1,138 @@
+"""`RUN` lines of a Dockerfile: which packages they install, and which files they touch."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.loader.file_commands import has_effect, touches_files_only, written_in_system
+from harness.loader.installs import Files, Install, read_install
+from harness.loader.shell import Command, Unit, assignment, expand
+from harness.schema.environment import FileCommand
+
+
+@dataclass(slots=True)
+class RunLine:
+    """What came of one `RUN`."""
+
+    commands: list[FileCommand] = field(default_factory=list)
+    packages: list[str] = field(default_factory=list)
+    ignored: list[tuple[int, str]] = field(default_factory=list)
+    """Lines, each with what stands there."""
+
+
+def read_run(
+    found: Iterable[Unit],
+    *,
+    cwd: str,
+    files: Files,
+    variables: Mapping[str, str],
+    arguments: Mapping[str, str],
+) -> RunLine:
+    """Read the parts of one `RUN`.
+
+    Args:
+        found: the parts.
+        cwd: where it begins.
+        files: for files of requirements.
+        variables: of the machine, as they are at this line.
+        arguments: of the build; the machine does not have them later.
+    """
+    reader = _Reader(cwd, files, variables, arguments)
+    for unit in found:
+        reader.read(unit)
+    reader.flush()
+    return reader.line
+
+
+class _Reader:
+    def __init__(
+        self,
+        cwd: str,
+        files: Files,
+        variables: Mapping[str, str],
+        arguments: Mapping[str, str],
+    ) -> None:
+        self.line = RunLine()
+        self._cwd: str | None = cwd
+        self._files = files
+        self._variables = dict(variables)
+        self._own = dict(arguments)
+        self._pending: list[str] = []
+
+    def read(self, unit: Unit) -> None:
+        only = unit.commands[0] if len(unit.commands) == 1 else None
+        if only is not None and self._setting(only):
+            return
+        installs = [self._install(command) for command in unit.commands]
+        if any(installs):
+            self._installed(unit, installs)
+        elif not touches_files_only(unit) or self._cwd is None:
+            self._ignore(unit.line, unit.text)
+        elif has_effect(unit, self._all()):
+            self._touch(unit, self._cwd)
+
+    def flush(self) -> None:
+        """Make one command of those that were found since the last."""
+        if self._pending and self._cwd is not None:
+            # As one process: starting each costs more than what it does.
+            text = "\n".join(self._pending)
+            text = f"set -e\n{text}" if len(self._pending) > 1 else text
+            names = [name for name in self._own if re.search(rf"\$\{{?{name}\b", text)]
+            given = [f"{name}={shlex.quote(self._own[name])}" for name in names]
+            self.line.commands.append(FileCommand(command="\n".join([*given, text]), cwd=self._cwd))
+        self._pending = []
+
+    def _all(self) -> dict[str, str]:
+        return self._variables | self._own
+
+    def _setting(self, command: Command) -> bool:
+        """Take in what only changes the shell itself; False if it is something else."""
+        words = command.words[1:] if command.words[:1] == ["export"] else command.words
+        assigned = [assignment(word) for word in words]
+        if words and all(assigned):
+            self.flush()
+            for name, raw in (one for one in assigned if one is not None):
+                value = expand(raw, self._all(), unset="")
+                if value is None:
+                    self._own.pop(name, None)
+                else:
+                    self._own[name] = value
+            return True
+        if command.words[:1] == ["cd"] and not command.redirections:
+            self.flush()
+            self._cwd = self._folder(command.words[1:])
+            return True
+        return False
+
+    def _folder(self, words: Sequence[str]) -> str | None:
+        value = expand(words[0], self._all()) if len(words) == 1 else None
+        if value is None or self._cwd is None or value.startswith(("-", "~")):
+            return None
+        return posixpath.normpath(posixpath.join(self._cwd, value))
+
+    def _install(self, command: Command) -> Install | None:
+        words = [expand(word, self._all()) for word in command.words]
+        cwd = self._cwd or "/"
+        return read_install(words, lambda path: self._files(posixpath.join(cwd, path)))
+
+    def _installed(self, unit: Unit, installs: Sequence[Install | None]) -> None:
+        """Of several ways to install the same, as after `||`, the first counts."""
+        first = next(one for one in installs if one is not None)
+        self.line.packages += first.packages
+        for problem in first.problems:
+            self._ignore(unit.line, f"{unit.text.split()[0]}: {problem}")
+
+    def _touch(self, unit: Unit, cwd: str) -> None:
+        place = written_in_system(unit, self._all(), cwd)
+        if place is not None:
+            self._ignore(unit.line, f"{unit.text} ({place} belongs to the system)")
+        else:
+            self._pending.append(unit.text)
+
+    def _ignore(self, line: int, text: str) -> None:
+        self.flush()
+        self.line.ignored.append((line, text))
