@@ -67,7 +67,7 @@ class RecordedTools:
         self._lock = threading.Lock()
         self._rebuilding = threading.Lock()
         self._seen: Counter[str] = Counter()
-        self._waiting: list[_Served | Callable[[], None]] = []
+        self._waiting: list[_Served | Callable[[], object]] = []
 
     @property
     def differences(self) -> list[Difference]:
@@ -114,7 +114,7 @@ class RecordedTools:
             return self._run(invocation)
         return self._run_and_compare(_Served(key, invocation, stored))
 
-    def prepare(self, act: Callable[[], None]) -> None:
+    def prepare(self, act: Callable[[], object]) -> None:
         """Have something done before any later call runs; where none runs, it never is."""
         with self._lock:
             self._waiting.append(act)
