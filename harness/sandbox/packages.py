@@ -36,6 +36,8 @@ STAND_IN_MODULES = "/opt/stand-ins/python"
 _FORMAT = 1
 _DOWNLOADS = "/opt/downloads"
 _ERROR_LINES = 8
+# An index of this host that does not have the package.
+_SAYS_NOTHING = "WARNING: Location "
 
 # A name with extras and versions: unlike a path or a URL, it is a wheel if only wheels are allowed.
 _NAMED = re.compile(r"[A-Za-z0-9][^/@]*")
@@ -95,15 +97,21 @@ class Packages:
             place: Where the folder is mounted inside.
 
         Raises:
-            SandboxError: pip failed.
+            SandboxError: pip failed, or the cache cannot be written.
         """
         folder = self.cache / "packages" / _digest(words, python, place)
         if folder.is_dir():
             return folder
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(folder.with_name(f"{folder.name}.lock")):
-            if not folder.is_dir():
-                self._build(folder, words, python, place)
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(folder.with_name(f"{folder.name}.lock")):
+                if not folder.is_dir():
+                    self._build(folder, words, python, place)
+        except OSError as error:
+            raise SandboxError(
+                f"the cache of environments {str(self.cache)!r} cannot be used: {error}; "
+                "choose another folder"
+            ) from error
         return folder
 
     def _build(self, folder: Path, words: Sequence[str], python: str, place: str) -> None:
@@ -198,7 +206,11 @@ class _Build:
         )
 
     def _failed(self, result: ProcessResult, advice: str | None = None) -> SandboxError:
-        lines = hide(result.output).strip().splitlines()
+        lines = [
+            line
+            for line in hide(result.output).strip().splitlines()
+            if not line.startswith(_SAYS_NOTHING)
+        ]
         if result.timed_out:
             lines.append(f"stopped after {self.packages.timeout_s:g} s")
         said = "\n".join(lines[-_ERROR_LINES:])

@@ -61,7 +61,7 @@ def test_tools_that_need_the_same_in_another_order_share_an_environment():
 def test_every_stand_in_can_be_run_and_says_what_it_is_for():
     folder = Path(equipping.__file__).with_name("stand_ins") / "bin"
     scripts = sorted(folder.iterdir())
-    assert {"apt", "apt-get", "curl", "pip", "pip3", "sudo", "uv", "uvx", "wget"} <= {
+    assert {"apt", "apt-get", "curl", "pip", "pip3", "pipx", "sudo", "uv", "uvx", "wget"} <= {
         path.name for path in scripts
     }
     for path in scripts:

@@ -100,6 +100,12 @@ def test_a_build_that_fails_says_what_pip_said_and_is_tried_again(shop: Workshop
     assert shop.python(shop.equip("absent==1.0"), "import absent; absent.main()") == "absent 1.0"
 
 
+def test_a_cache_that_cannot_be_written_is_named(shop: Workshop):
+    shop.cache.write_text("a file")
+    with pytest.raises(SandboxError, match=r"cache of environments '.*/cache' cannot be used"):
+        shop.equip("one")
+
+
 class Interrupted:
     """A sandbox that is interrupted when packages have been installed."""
 

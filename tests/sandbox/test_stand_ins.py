@@ -55,6 +55,7 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Bash:
         "uv --quiet tool run --with checker==8.4.1 -w plugin==0.3.5 checker a",
         "uv run -w plugin==0.3.5 --with checker==8.4.1 --with checker checker a",
         "uv run --with plugin -m checker a",
+        "printf 'plugin>=0.3,<1 # it\\n' > r; uv run --with-requirements r -m checker a",
         "uv run --no-project checker a",
         "uv run -- python3 -m checker a",
     ],
@@ -91,7 +92,9 @@ def test_a_script_is_run_with_what_it_asks_for(bash: Bash):
         ("uv run --with elsewhere true", 1, "uv (stand-in): there is no network"),
         ("uv run", 2, "name a command to run"),
         ("uv sync", 1, "this was not prepared: uv sync"),
-        ("uv tool install elsewhere", 1, "this was not prepared: uv tool install elsewhere"),
+        ("uv tool install elsewhere", 1, "No matching distribution found for elsewhere"),
+        ("uv tool upgrade checker", 1, "this was not prepared: uv tool upgrade checker"),
+        ("pipx run checker", 1, "this was not prepared: pipx run checker"),
         ("uv add elsewhere", 1, "No matching distribution found for elsewhere"),
     ],
 )
@@ -124,6 +127,8 @@ def test_a_virtual_environment_of_uv_leads_to_what_is_installed(bash: Bash):
         "printf '# it\\nGreeter==1.0  # so\\n-r r2\\n' > r; echo checker > r2; pip install -r r",
         "uv pip install --system --link-mode copy checker==8.4.1 uv",
         "uv init && uv add checker==8.4.1",
+        "uv tool install checker --with plugin",
+        "pipx ensurepath && pipx install checker",
         "sudo -H pip install checker",
     ],
 )

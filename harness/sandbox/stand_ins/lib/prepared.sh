@@ -10,9 +10,17 @@ wanted=
 from=
 module=
 
-# Several may be in one word: a,b.
 need() {
-    wanted=$wanted$(printf '%s' "$1" | tr ',' '\n')$newline
+    wanted=$wanted$1$newline
+}
+
+# a,b
+need_each() {
+    need "$(printf '%s' "$1" | tr ',' '\n')"
+}
+
+need_all_of_file() {
+    need "$(sed 's/[[:space:]]*#.*//; /^-/d; /^$/d' "$1")"
 }
 
 # Takes the option that the words begin with: `used` is the number of its words, 0 for none.
@@ -20,10 +28,15 @@ take_option() {
     used=1
     case $1 in
     -w | --with)
-        need "$2"
+        need_each "$2"
         used=2
         ;;
-    --with=*) need "${1#*=}" ;;
+    --with=*) need_each "${1#*=}" ;;
+    --with-requirements)
+        need_all_of_file "$2"
+        used=2
+        ;;
+    --with-requirements=*) need_all_of_file "${1#*=}" ;;
     --from)
         from=$2
         used=2
@@ -35,9 +48,9 @@ take_option() {
         --config-file | --env-file | --color | --link-mode | --resolution | --prerelease | \
         --exclude-newer | --index-strategy | --keyring-provider | --upgrade-package | \
         --refresh-package | --reinstall-package | --extra | --group | --only-group | --package | \
-        --python-platform | --torch-backend | --prompt | --with-requirements | --with-editable)
+        --python-platform | --torch-backend | --prompt | --with-editable)
         used=2 ;;
-    -w?*) need "${1#-w}" ;;
+    -w?*) need_each "${1#-w}" ;;
     -*) ;;
     *) used=0 ;;
     esac

@@ -21,7 +21,7 @@ STOOD_IN_FOR = ("pip", "uv")
 WITH_VALUE = re.compile(
     r"-[cfipt]|--(index-url|extra-index-url|find-links|constraint|python|target|prefix|root"
     r"|index|default-index|index-strategy|link-mode|group|torch-backend|timeout|retries"
-    r"|trusted-host|cache-dir|only-binary|no-binary|upgrade-strategy|cert|proxy|log|src)"
+    r"|with|trusted-host|cache-dir|only-binary|no-binary|upgrade-strategy|cert|proxy|log|src)"
 )
 
 
