@@ -43,6 +43,8 @@ class Container(Protocol):
     kind: str
     """Of its sandbox."""
     workdir: str
+    notes: tuple[str, ...]
+    """What is otherwise than the environment asks for."""
 
     def run(
         self,

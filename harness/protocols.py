@@ -6,7 +6,7 @@ from these; they only have the same methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -23,10 +23,8 @@ from harness.values import (
     Judgement,
     ModelDelta,
     ModelRequest,
-    Mount,
     ParsedText,
     PendingCall,
-    ProcessResult,
     ScoreInput,
     SkipModel,
     SkipTool,
@@ -270,30 +268,6 @@ StopTest = Callable[[Trajectory], bool]
 
 Redact = Callable[[Json], Json]
 """A copy of a value without what must reach no log."""
-
-
-class ProcessRunner(Protocol):
-    """Runs processes that see only what they are given; nothing outlives a call."""
-
-    kind: str
-    """Recorded with each result, for instance `unshare`."""
-
-    def run(
-        self,
-        command: Sequence[str],
-        *,
-        mounts: Sequence[Mount],
-        timeout_s: float,
-        cwd: str = "/workspace",
-        env: Mapping[str, str] = {},
-        network: bool = False,
-    ) -> ProcessResult:
-        """Run a command to its end or its timeout, then kill all it started.
-
-        Raises:
-            SandboxError: the sandbox itself failed.
-        """
-        ...
 
 
 class Scorer(Protocol):

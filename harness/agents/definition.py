@@ -18,7 +18,7 @@ from harness.loader.reading import known, read_toml, validated
 from harness.loader.task import load_skill
 from harness.protocols import Check, OutputSpec, Provider, Tool
 from harness.providers.scripted import Scripted
-from harness.sandbox.probe import best
+from harness.sandbox.choose import best
 from harness.schema.environment import folder_environment
 from harness.schema.loop_config import LoopConfig
 from harness.schema.names import Name
@@ -27,7 +27,7 @@ from harness.schema.record import Record
 from harness.schema.suite import ModelConfig, OutputConfig, Skill
 from harness.tools.as_tool import as_tool
 from harness.tools.builtin import BUILTIN_NAMES, builtin_tools
-from harness.tools.workspace import Workspace
+from harness.tools.machine import Machine
 
 
 class Input(Record):
@@ -136,9 +136,10 @@ class AgentDefinition:
         made: dict[str, Tool] = dict(self.functions)
         if builtin:
             assert self.file.workspace is not None
-            workspace = Workspace(folder_environment(self.path.parent / self.file.workspace))
-            stack.callback(workspace.close)
-            made |= zip(builtin, builtin_tools(builtin, workspace, best), strict=True)
+            folder = self.path.parent / self.file.workspace
+            machine = Machine(folder_environment(folder), best)
+            stack.callback(machine.close)
+            made |= zip(builtin, builtin_tools(builtin, machine), strict=True)
         return [made[name] for name in self.file.tools]
 
 

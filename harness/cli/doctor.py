@@ -11,7 +11,7 @@ from harness.cli.options import environment, make_command
 from harness.cli.terminal import Terminal
 from harness.providers.catalog import VENDORS
 from harness.runner.start import SHAPING
-from harness.sandbox.probe import KINDS, problem
+from harness.sandbox.choose import KINDS, problem
 from harness.schema.record import Record
 
 

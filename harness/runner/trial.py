@@ -27,14 +27,14 @@ from harness.runner.scenario_trial import run_scenario
 from harness.runner.trial_loop import trial_loop, trial_tools
 from harness.runner.trial_record import Replayed, Trial, transcript_digest, trial_record
 from harness.runner.verifier import verify
-from harness.sandbox.probe import best
+from harness.sandbox.choose import best
 from harness.schema.loop_config import UNSCORED, TerminationReason
 from harness.schema.recording import Front, Pace
 from harness.schema.results import MissCause, RecordMode, ToolsMode, Verdict
 from harness.schema.suite import ModelConfig
 from harness.schema.trajectory import Trajectory
 from harness.scorers.standard import score_trial
-from harness.tools.workspace import Workspace
+from harness.tools.machine import Machine
 from harness.values import ScoreInput
 
 UNFINISHED = (TerminationReason.INFRASTRUCTURE_ERROR, TerminationReason.CANCELLED)
@@ -135,9 +135,9 @@ def run_trial(
     answers: Answers = session
     if around is not None:
         answers, provider = around(session, provider)
-    workspace = Workspace(spec.task.environment)
+    machine = Machine(spec.task.environment, best)
     tools = RecordedTools(
-        trial_tools(spec, workspace),
+        trial_tools(spec, machine),
         answers,
         mode=settings.tools,
         sandbox=lambda: best().kind,
@@ -154,10 +154,10 @@ def run_trial(
             trajectory = loop.run(spec.task.instruction, system=spec.system, run_id=spec.trial_id)
         # Before the verdict, which is found by what was said: replay must say the same.
         trajectory = redactor.record(_true_ending(trajectory, session))
-        verdict, trajectory = _verdict(spec, trajectory, session, tools, workspace, settings)
+        verdict, trajectory = _verdict(spec, trajectory, session, tools, machine, settings)
         session.finish(complete=trajectory.termination_reason not in UNFINISHED)
     finally:
-        workspace.close()
+        machine.close()
     duration_s = round(time.monotonic() - started, 6)
     scores = score_trial(
         ScoreInput(task=spec.task, model=spec.model, trajectory=trajectory, verdict=verdict)
@@ -234,7 +234,7 @@ def _verdict(
     trajectory: Trajectory,
     session: Session,
     tools: RecordedTools,
-    workspace: Workspace,
+    machine: Machine,
     settings: TrialSettings,
 ) -> tuple[Verdict | None, Trajectory]:
     """The verifier's word, recorded or live; a sandbox that fails changes the ending."""
@@ -249,8 +249,7 @@ def _verdict(
         tools.rebuild()
         verdict = verify(
             spec.task.steps[0].verifier,
-            workspace.path,
-            best(),
+            machine.container,
             answer=trajectory.final_text,
             output=trajectory.output,
             output_seen=trajectory.output_seen,

@@ -11,11 +11,11 @@ from harness.loop.engine import Loop
 from harness.protocols import Provider, ToolProvider
 from harness.providers.scripted import Scripted
 from harness.runner.plan import TrialSpec
-from harness.sandbox.probe import best
+from harness.sandbox.choose import best
 from harness.schema.loop_config import LoopConfig
 from harness.tools.builtin import builtin_tools
+from harness.tools.machine import Machine
 from harness.tools.registry import Registry
-from harness.tools.workspace import Workspace
 
 
 def trial_loop(
@@ -41,9 +41,9 @@ def trial_loop(
     )
 
 
-def trial_tools(spec: TrialSpec, workspace: Workspace) -> Registry:
+def trial_tools(spec: TrialSpec, machine: Machine) -> Registry:
     """The live tools of a trial."""
-    return Registry(builtin_tools(spec.task.tools, workspace, best))
+    return Registry(builtin_tools(spec.task.tools, machine))
 
 
 def check_loops(specs: Iterable[TrialSpec]) -> None:
@@ -57,7 +57,7 @@ def check_loops(specs: Iterable[TrialSpec]) -> None:
     for spec in specs:
         if spec.task.environment is None:
             continue
-        tools = trial_tools(spec, Workspace(spec.task.environment))
+        tools = trial_tools(spec, Machine(spec.task.environment, best))
         try:
             trial_loop(spec, provider=Scripted([]), tools=tools, clock=time.monotonic)
         except ConfigurationError as error:

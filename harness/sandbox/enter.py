@@ -32,7 +32,7 @@ _DETACH = 2
 _SET_DEATH_SIGNAL, _DROP_BOUNDING, _NO_NEW_PRIVILEGES = 1, 24, 38
 _CAPABILITY_VERSION = 0x20080522
 _SET_INTERFACE_FLAGS, _INTERFACE_UP = 0x8914, 1
-_OLD_ROOT = "/.old"
+_OLD_ROOT, _NEW_ROOT = "/.old", "/.new"
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -105,37 +105,48 @@ def _build(view: dict[str, Any]) -> None:
     os.mkdir(f"/tmp{_OLD_ROOT}")
     _check(_libc.pivot_root(b"/tmp", f"/tmp{_OLD_ROOT}".encode()), "new root")
     os.chdir("/")
-    _mount_new("proc", "/proc", _NO_SUID | _NO_DEV | _NO_EXEC, "")
-    _mount_new("tmpfs", "/tmp", _NO_SUID | _NO_DEV, "mode=1777")
+    root = "" if view["root"] is None else _NEW_ROOT
+    if root:
+        _bind(_OLD_ROOT + view["root"], root, _NO_DEV)
+    else:
+        _mount_new("tmpfs", "/tmp", _NO_SUID | _NO_DEV, "mode=1777")
+    _mount_new("proc", f"{root}/proc", _NO_SUID | _NO_DEV | _NO_EXEC, "")
+    # With a user namespace of its own a process had capabilities again, and could lift its limits.
+    Path(f"{root}/proc/sys/user/max_user_namespaces").write_text("0")
     for path in view["proc_read_only"]:
-        if Path(path).exists():
-            _bind(path, path, _READ_ONLY)
-    _make_devices(view["devices"])
-    for source, target, writable in view["system"]:
-        _bind(_OLD_ROOT + source, target, _NO_DEV | (0 if writable else _READ_ONLY))
+        if Path(root + path).exists():
+            _bind(root + path, root + path, _READ_ONLY)
+    _make_devices(f"{root}/dev", view["devices"])
+    for source, target, writable in view["mounts"]:
+        _bind(_OLD_ROOT + source, root + target, _NO_DEV | (0 if writable else _READ_ONLY))
     for place, target in view["links"].items():
         Path(place).parent.mkdir(parents=True, exist_ok=True)
         os.symlink(target, place)
     for place, text in view["files"].items():
         Path(place).write_text(text)
-    for source, target, writable in view["mounts"]:
-        _bind(_OLD_ROOT + source, target, _NO_DEV | (0 if writable else _READ_ONLY))
-    _check(_libc.umount2(_OLD_ROOT.encode(), _DETACH), "leave the old root")
-    os.rmdir(_OLD_ROOT)
-    _mount(None, "/", None, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEV)
+    if root:
+        os.chdir(root)
+        # Onto itself: the old root, with all that lies below it, is then what is on top here.
+        _check(_libc.pivot_root(b".", b"."), "the container's root")
+        _check(_libc.umount2(b".", _DETACH), "leave the old root")
+    else:
+        _check(_libc.umount2(_OLD_ROOT.encode(), _DETACH), "leave the old root")
+        os.rmdir(_OLD_ROOT)
+        _mount(None, "/", None, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEV)
 
 
-def _make_devices(names: list[str]) -> None:
-    _mount_new("tmpfs", "/dev", _NO_SUID | _NO_DEV, "mode=755")
+def _make_devices(folder: str, names: list[str]) -> None:
+    _mount_new("tmpfs", folder, _NO_SUID | _NO_DEV, "mode=755")
     for name in names:
         # Read-only stops root from changing the host's node, and not from writing to the device.
-        _bind(f"{_OLD_ROOT}/dev/{name}", f"/dev/{name}", _READ_ONLY | _NO_EXEC)
-    os.mkdir("/dev/shm")
-    _mount_new("devpts", "/dev/pts", _NO_SUID | _NO_EXEC, "newinstance,ptmxmode=0666,mode=620")
-    os.symlink("pts/ptmx", "/dev/ptmx")
-    os.symlink("/proc/self/fd", "/dev/fd")
+        _bind(f"{_OLD_ROOT}/dev/{name}", f"{folder}/{name}", _READ_ONLY | _NO_EXEC)
+    os.mkdir(f"{folder}/shm")
+    options = "newinstance,ptmxmode=0666,mode=620"
+    _mount_new("devpts", f"{folder}/pts", _NO_SUID | _NO_EXEC, options)
+    os.symlink("pts/ptmx", f"{folder}/ptmx")
+    os.symlink("/proc/self/fd", f"{folder}/fd")
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        os.symlink(f"/proc/self/fd/{number}", f"/dev/{name}")
+        os.symlink(f"/proc/self/fd/{number}", f"{folder}/{name}")
 
 
 def _mount_new(kind: str, target: str, flags: int, options: str) -> None:
@@ -157,7 +168,7 @@ def _bind(source: str, target: str, flags: int) -> None:
 
 
 def _mounts_at(target: str) -> list[str]:
-    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    lines = Path(f"{_OLD_ROOT}/proc/self/mountinfo").read_bytes().splitlines()
     places = [os.fsdecode(_ESCAPED.sub(_unescape, line.split()[4])) for line in lines]
     return [place for place in places if place == target or place.startswith(target + "/")]
 

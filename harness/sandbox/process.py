@@ -15,10 +15,13 @@ import select
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Protocol
 
 from harness.errors import SandboxError
 from harness.values import ProcessResult
@@ -27,6 +30,8 @@ OUTPUT_LIMIT = 10_000
 """Bytes of a process's output that are kept, half from its beginning and half from its end."""
 
 _CHUNK = 1 << 16
+_LOOK_EVERY_S = 0.25
+"""How often limits that nothing else holds are looked at."""
 
 
 class Excerpt:
@@ -58,137 +63,209 @@ class Excerpt:
         return f"{head.rstrip(broken)}\n[{self._cut} bytes cut]\n{tail.lstrip(broken)}"
 
 
+class Keeper(Protocol):
+    """Holds the processes of one container within limits."""
+
+    def admit(self, pid: int) -> None:
+        """Set the limits of a process that waits to become the command.
+
+        Raises:
+            SandboxError: they cannot be set.
+        """
+        ...
+
+    def trouble(self) -> str | None:
+        """Why everything has to be killed now, if it has: asked several times a second."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a launcher is started."""
+
+    arguments: Callable[[int], Sequence[str]]
+    """Its command line, for the number of the status pipe."""
+    env: Mapping[str, str]
+    """The whole environment."""
+    pass_fds: tuple[int, ...]
+    """Further open files that it needs."""
+
+
 def supervise(
-    launcher: Callable[[int], Sequence[str]],
-    *,
-    env: Mapping[str, str],
-    timeout_s: float,
-    output_limit: int,
-    pass_fds: Sequence[int] = (),
+    launch: Launch, timeout_s: float, output_limit: int, keeper: Keeper | None = None
 ) -> ProcessResult:
     """Run a launcher to its end or its timeout; when this returns, all it started is dead.
 
     Args:
-        launcher: Gives the command line for the number of the status pipe.
-        env: The whole environment.
+        launch: How it is started.
         timeout_s: Seconds until everything is killed.
         output_limit: Bytes of output to keep.
-        pass_fds: Further open files that the launcher needs.
+        keeper: Holds what it starts within limits.
 
     Raises:
         SandboxError: the launcher could not start the command.
     """
     with ExitStack() as opened:
-        ends = [end for _ in range(2) for end in socket.socketpair()]
-        for end in ends:
-            opened.enter_context(end)
-        status, status_inside, start, start_inside = ends
-        command = launcher(status_inside.fileno())
-        try:
-            process = subprocess.Popen(
-                command,
-                stdin=start_inside.fileno(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env=dict(env),
-                cwd="/",
-                umask=0o022,
-                pass_fds=(status_inside.fileno(), *pass_fds),
-            )
-        except FileNotFoundError as error:
-            raise SandboxError(f"{command[0]} is not installed") from error
-        status_inside.close()
-        start_inside.close()
-        return _Watch(process, status, start, timeout_s, output_limit).result()
+        return Watch(launch, keeper, opened, output_limit=output_limit).result(timeout_s)
 
 
-class _Watch:
+class Watch:
     """One running launcher."""
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
-        status: socket.socket,
-        start: socket.socket,
-        timeout_s: float,
+        launch: Launch,
+        keeper: Keeper | None,
+        opened: ExitStack,
+        *,
         output_limit: int,
+        terminal: int | None = None,
     ) -> None:
-        self._process = process
-        self._status_end = status
-        self._start_end = start
-        self._started = time.monotonic()
-        self._deadline = self._started + timeout_s
+        """Start it.
+
+        Args:
+            launch: How it is started.
+            keeper: Holds what it starts within limits.
+            opened: Closes what is opened here.
+            output_limit: Bytes to keep of what it writes.
+            terminal: What its command writes to instead.
+
+        Raises:
+            SandboxError: it is not there.
+        """
+        self._keeper = keeper
+        self._started_at = time.monotonic()
         self._output = Excerpt(output_limit)
         self._status = b""
         self._init_fd: int | None = None
-
-    def result(self) -> ProcessResult:
+        self._stopped_for: str | None = None
+        self.started = False
+        """Whether the command was let start."""
+        ends = [end for _ in range(2) for end in socket.socketpair()]
+        for end in ends:
+            opened.enter_context(end)
+        self._status_end, status_inside, self._start_end, start_inside = ends
+        # To be told who asks to start.
+        self._start_end.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        command = launch.arguments(status_inside.fileno())
+        written, output = os.pipe2(os.O_CLOEXEC)
+        self._read_end = opened.enter_context(os.fdopen(written, "rb", buffering=0))
         try:
-            timed_out = not self._follow(self._deadline)
+            self._process = subprocess.Popen(
+                command,
+                stdin=start_inside.fileno(),
+                stdout=output if terminal is None else terminal,
+                stderr=output,
+                env=dict(launch.env),
+                cwd="/",
+                umask=0o022,
+                pass_fds=(status_inside.fileno(), *launch.pass_fds),
+            )
+        except FileNotFoundError as error:
+            raise SandboxError(f"{command[0]} is not installed") from error
         finally:
-            self._end()
+            os.close(output)
+        status_inside.close()
+        start_inside.close()
+
+    def result(self, timeout_s: float) -> ProcessResult:
+        """Wait for the end or the timeout, and kill what is left."""
+        try:
+            timed_out = not self.follow(self._started_at + timeout_s)
+        finally:
+            self.end()
         exit_code = self._exit_code()
-        if exit_code is None and not timed_out:
-            lines = self._output.text().strip().splitlines() or ["no message"]
-            raise SandboxError(f"the sandbox could not start: {lines[-1]}")
+        if exit_code is None and not timed_out and self._stopped_for is None:
+            raise SandboxError(f"the sandbox could not start: {self.last_line()}")
+        output = self._output.text()
+        if self._stopped_for is not None:
+            exit_code, output = 137, f"{output}\n[killed: {self._stopped_for}]\n".lstrip("\n")
         return ProcessResult(
             exit_code=None if timed_out else exit_code,
-            output=self._output.text(),
+            output=output,
             timed_out=timed_out,
-            duration_s=time.monotonic() - self._started,
+            duration_s=time.monotonic() - self._started_at,
         )
 
-    def _follow(self, deadline: float | None) -> bool:
-        """Read until everything is closed and the launcher has ended; False at the deadline."""
-        output = self._process.stdout
-        assert output is not None
+    def last_line(self) -> str:
+        """Of what was written: why a launcher failed."""
+        return (self._output.text().strip().splitlines() or ["no message"])[-1]
+
+    def follow(self, deadline: float | None, until: Callable[[], bool] = lambda: False) -> bool:
+        """Read until everything is closed and the launcher has ended; False at the deadline.
+
+        Args:
+            deadline: By the monotonic clock.
+            until: Stop before, once this holds.
+        """
         with selectors.DefaultSelector() as selector:
-            selector.register(output, selectors.EVENT_READ, self._output.add)
+            selector.register(self._read_end, selectors.EVENT_READ, self._add_output)
             selector.register(self._status_end, selectors.EVENT_READ, self._add_status)
             selector.register(self._start_end, selectors.EVENT_READ, self._let_start)
             while selector.get_map():
                 remaining = None if deadline is None else deadline - time.monotonic()
                 if remaining is not None and remaining <= 0:
                     return False
-                for key, _ in selector.select(remaining):
-                    data = os.read(key.fd, _CHUNK)
-                    if data:
-                        key.data(data)
-                    else:
+                for key, _ in selector.select(_waiting(remaining)):
+                    if not key.data():
                         selector.unregister(key.fileobj)
+                if self._stopped_for is None and self._keeper is not None:
+                    self._stopped_for = self._keeper.trouble()
+                    if self._stopped_for is not None:
+                        self._kill()
+                if until():
+                    return True
         try:
             self._process.wait(None if deadline is None else max(0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             return False
         return True
 
-    def _add_status(self, data: bytes) -> None:
+    def _add_output(self) -> bool:
+        data = self._read_end.read(_CHUNK)
+        self._output.add(data)
+        return bool(data)
+
+    def _add_status(self) -> bool:
+        data = self._status_end.recv(_CHUNK)
         self._status += data
         if self._init_fd is None and b"\n" in self._status:
             pid = json.loads(self._status.partition(b"\n")[0])["child-pid"]
             with suppress(ProcessLookupError):
                 self._init_fd = os.pidfd_open(pid)
+        return bool(data)
 
-    def _let_start(self, _: bytes) -> None:
+    def _let_start(self) -> bool:
+        data, pid = _receive(self._start_end)
+        if not data:
+            return False
+        if self._keeper is not None:
+            self._keeper.admit(pid)
+        self.started = True
         with suppress(BrokenPipeError, ConnectionResetError):
             self._start_end.sendall(b"\n")
             self._start_end.shutdown(socket.SHUT_RDWR)
+        return True
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """Kill what is left, and wait for it: a namespace is empty once its first process is."""
+        self._kill()
         if self._init_fd is not None:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._init_fd, signal.SIGKILL)
             dead = select.poll()
             dead.register(self._init_fd, select.POLLIN)
             dead.poll()
             os.close(self._init_fd)
-        else:
-            self._process.kill()
+            self._init_fd = None
         if self._process.poll() is None:
-            self._follow(None)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+            self._keeper = None
+            self.follow(None)
+
+    def _kill(self) -> None:
+        if self._init_fd is None:
+            self._process.kill()
+            return
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._init_fd, signal.SIGKILL)
 
     def _exit_code(self) -> int | None:
         for line in self._status.splitlines():
@@ -196,3 +273,17 @@ class _Watch:
             if code is not None:
                 return int(code)
         return None
+
+
+def _waiting(remaining: float | None) -> float:
+    return _LOOK_EVERY_S if remaining is None else min(remaining, _LOOK_EVERY_S)
+
+
+def _receive(end: socket.socket) -> tuple[bytes, int]:
+    """What came, and the process that sent it, as this one would name it."""
+    size = struct.calcsize("3i")
+    data, ancillary, _, _ = end.recvmsg(_CHUNK, socket.CMSG_SPACE(size))
+    for level, kind, content in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+            return data, int(struct.unpack("3i", content[:size])[0])
+    return data, 0

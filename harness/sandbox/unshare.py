@@ -5,75 +5,44 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from harness.sandbox import view
-from harness.sandbox.process import OUTPUT_LIMIT, supervise
-from harness.values import Mount, ProcessResult
+from harness.sandbox.process import Launch
+from harness.sandbox.runner import Runner, Scene
 
 _ENTER = str(Path(__file__).with_name("enter.py"))
 
 
-class Unshare:
+class Unshare(Runner):
     """Runs processes in user, mount, process, network and other namespaces of their own."""
 
     kind = "unshare"
 
-    def __init__(self, output_limit: int = OUTPUT_LIMIT) -> None:
-        self._output_limit = output_limit
-
-    def run(
-        self,
-        command: Sequence[str],
-        *,
-        mounts: Sequence[Mount],
-        timeout_s: float,
-        cwd: str = "/workspace",
-        env: Mapping[str, str] = {},
-        network: bool = False,
-    ) -> ProcessResult:
-        """Run a command to its end or its timeout, then kill all it started.
-
-        Args:
-            command: Program and arguments.
-            mounts: What it sees besides the system.
-            timeout_s: Seconds until everything is killed.
-            cwd: Where it starts.
-            env: Variables besides the few that are always there.
-            network: Let it use the host's.
-
-        Raises:
-            SandboxError: namespaces are not allowed here.
-        """
+    def launch(self, scene: Scene, command: Sequence[str], opened: ExitStack) -> Launch:
+        """How a command is started."""
         seen = {
             "hostname": view.HOSTNAME,
             "proc_read_only": view.PROC_READ_ONLY,
             "devices": view.DEVICES,
-            "system": _plain(view.system_mounts(network=network)),
-            "network": network,
-            "links": view.system_links(),
-            "files": view.etc_files(network=network),
-            "mounts": _plain(view.check_mounts(mounts)),
-            "cwd": cwd,
-            "env": view.environment(cwd, env),
-            "command": view.start(command),
+            "root": None if scene.root is None else str(scene.root),
+            "mounts": [(str(mount.source), mount.target, mount.writable) for mount in scene.mounts],
+            "links": dict(scene.links),
+            "files": dict(scene.files),
+            "network": scene.network,
+            "cwd": scene.cwd,
+            "env": dict(scene.env),
+            "command": list(command),
         }
         view_fd = os.memfd_create("view")
-        try:
-            os.write(view_fd, json.dumps(seen).encode())
-            os.lseek(view_fd, 0, os.SEEK_SET)
-            start = (sys.executable, "-I", "-S", _ENTER)
-            return supervise(
-                lambda status_fd: [*start, str(status_fd), str(view_fd)],
-                env={"LANG": "C.UTF-8"},
-                timeout_s=timeout_s,
-                output_limit=self._output_limit,
-                pass_fds=(view_fd,),
-            )
-        finally:
-            os.close(view_fd)
-
-
-def _plain(mounts: Sequence[Mount]) -> list[tuple[str, str, bool]]:
-    return [(str(mount.source), mount.target, mount.writable) for mount in mounts]
+        opened.callback(os.close, view_fd)
+        os.write(view_fd, json.dumps(seen).encode())
+        os.lseek(view_fd, 0, os.SEEK_SET)
+        start = (sys.executable, "-I", "-S", _ENTER)
+        return Launch(
+            lambda status_fd: [*start, str(status_fd), str(view_fd)],
+            {"LANG": "C.UTF-8"},
+            (view_fd,),
+        )

@@ -17,7 +17,7 @@ ETC_FILES: Mapping[str, str] = {
     "/etc/hosts": "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost sandbox\n",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
     "/etc/passwd": (
-        "root:x:0:0:root:/tmp:/bin/bash\n"
+        "root:x:0:0:root:/root:/bin/bash\n"
         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
     ),
 }
@@ -36,15 +36,25 @@ _ETC_NEEDED = (
 # What names are looked up, servers are recognised and packages are found with.
 _ETC_FOR_NETWORK = ("ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust", "pip.conf")
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_PYTHON_FOLDER = "/opt/python/bin"
+PYTHON_FOLDER = "/opt/python/bin"
 _SYSTEM_PYTHONS = ("/usr/local/bin/python3", "/usr/bin/python3")
 
 # The interpreter's folder is last and always named, so that PATH never tells hosts apart.
-_PATH = f"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:{_PYTHON_FOLDER}"
+PATH = f"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:{PYTHON_FOLDER}"
 
 # Through a shell, so that a command that cannot be started says the same in every sandbox. It says
 # that it is ready, and waits for the answer: without one the harness was killed in the meantime.
 _START = ("/bin/sh", "-c", 'echo >&0 && read -r _ && exec "$@" < /dev/null', "sh")
+
+# Output is a terminal here. Only the first process of a session can make it its own.
+_START_ON_TERMINAL = (*("/bin/sh", "-c", 'echo >&0 && read -r _ && exec "$@" <&1 2>&1', "sh"),)
+_OWN_THE_TERMINAL = (
+    "import fcntl, os, sys, termios\n"
+    "if os.getsid(0) != os.getpid():\n"
+    "    os.setsid()\n"
+    "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+    "os.execvp(sys.argv[1], sys.argv[1:])"
+)
 
 
 def etc_files(*, network: bool) -> dict[str, str]:
@@ -83,9 +93,9 @@ def system_links() -> dict[str, str]:
     links = {str(path): str(path.readlink()) for path in paths if path.is_symlink()}
     python = interpreter()
     if _system_python() is None:
-        links[f"{_PYTHON_FOLDER}/python3"] = python
+        links[f"{PYTHON_FOLDER}/python3"] = python
     # Debian has no `python`, and models write it most of the time.
-    links[f"{_PYTHON_FOLDER}/python"] = python
+    links[f"{PYTHON_FOLDER}/python"] = python
     return links
 
 
@@ -95,15 +105,18 @@ def interpreter() -> str:
     return _system_python() or f"{sys.base_prefix}/bin/python{major}.{minor}"
 
 
-def environment(cwd: str, extra: Mapping[str, str]) -> dict[str, str]:
+def environment(cwd: str, extra: Mapping[str, str], *, home: str) -> dict[str, str]:
     """All that a process inherits; nothing of the caller's own."""
-    fixed = {"PATH": _PATH, "HOME": "/tmp", "LANG": "C.UTF-8", "TZ": "UTC", "PWD": cwd}
+    fixed = {"PATH": PATH, "HOME": home, "LANG": "C.UTF-8", "TZ": "UTC", "PWD": cwd}
     return {**fixed, **extra}
 
 
-def start(command: Sequence[str]) -> list[str]:
+def start(command: Sequence[str], *, terminal: bool = False) -> list[str]:
     """The arguments that start a command inside."""
-    return [*_START, *command]
+    if not terminal:
+        return [*_START, *command]
+    own = (interpreter(), "-I", "-S", "-c", _OWN_THE_TERMINAL)
+    return [*_START_ON_TERMINAL, *own, *command]
 
 
 def check_mounts(mounts: Sequence[Mount]) -> tuple[Mount, ...]:

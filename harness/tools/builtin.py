@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from harness.errors import ConfigurationError
-from harness.protocols import ProcessRunner, Tool
+from harness.protocols import Tool
 from harness.tools.files import ListDir, ReadFile, WriteFile
+from harness.tools.machine import Machine
 from harness.tools.shell import Shell
-from harness.tools.workspace import Workspace
 
 BUILTIN_NAMES = ("shell", "read_file", "write_file", "list_dir")
 
 
-def builtin_tools(
-    names: Iterable[str], workspace: Workspace, sandbox_factory: Callable[[], ProcessRunner]
-) -> tuple[Tool, ...]:
+def builtin_tools(names: Iterable[str], machine: Machine) -> tuple[Tool, ...]:
     """Built-in tools in the order named.
 
     Args:
         names: Some of `BUILTIN_NAMES`.
-        workspace: What the tools act on; not copied before one runs.
-        sandbox_factory: Gives the sandbox; asked only when a command runs.
+        machine: What the tools act on; not made before one runs.
 
     Raises:
         ConfigurationError: a name is not known.
@@ -29,10 +26,10 @@ def builtin_tools(
     known: dict[str, Tool] = {
         tool.spec.name: tool
         for tool in (
-            Shell(workspace, sandbox_factory),
-            ReadFile(workspace),
-            WriteFile(workspace),
-            ListDir(workspace),
+            Shell(machine),
+            ReadFile(machine),
+            WriteFile(machine),
+            ListDir(machine),
         )
     }
     chosen = []

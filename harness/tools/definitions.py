@@ -16,12 +16,12 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from harness.errors import ConfigurationError, error_line
-from harness.protocols import ProcessRunner, Tool
+from harness.protocols import Tool
 from harness.schema.json_schema import schema_problem
 from harness.schema.messages import ToolSpec
 from harness.schema.record import Json, JsonObject, Record
-from harness.tools.shell import OUTPUT_LIMIT, run_in_workspace
-from harness.tools.workspace import Workspace
+from harness.tools.machine import Machine
+from harness.tools.shell import OUTPUT_LIMIT, run_on
 from harness.values import Effect, ToolOutcome
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -66,7 +66,7 @@ class DefinedFunction:
 
 
 class DefinedCommand:
-    """A command that runs in a sandbox which holds the workspace."""
+    """A command that runs on the task's machine."""
 
     sequential = True
     stops_itself = True
@@ -75,15 +75,13 @@ class DefinedCommand:
         self,
         definition: Definition,
         command: tuple[str, ...],
-        workspace: Workspace,
-        sandbox_factory: Callable[[], ProcessRunner],
+        machine: Machine,
     ) -> None:
         self.spec = _spec(definition)
         self.settings: JsonObject = {"command": list(command), "limit": OUTPUT_LIMIT}
         self._command = command
         self._defaults = _defaults(definition)
-        self._workspace = workspace
-        self._sandbox_factory = sandbox_factory
+        self._machine = machine
 
     def effects(self, arguments: JsonObject) -> Sequence[Effect]:
         """It runs the command."""
@@ -92,7 +90,7 @@ class DefinedCommand:
     def call(self, arguments: JsonObject, timeout_s: float) -> ToolOutcome:
         """The command's output; a command that fails is a result like any other."""
         command = self._filled(arguments)
-        return run_in_workspace(command, self._workspace, self._sandbox_factory(), timeout_s)
+        return run_on(self._machine, command, timeout_s)
 
     def _filled(self, arguments: JsonObject) -> list[str]:
         values = {**self._defaults, **arguments}
@@ -101,15 +99,12 @@ class DefinedCommand:
         ]
 
 
-def defined_tool(
-    path: Path, workspace: Workspace, sandbox_factory: Callable[[], ProcessRunner]
-) -> Tool:
+def defined_tool(path: Path, machine: Machine) -> Tool:
     """The tool that a YAML file describes.
 
     Args:
         path: The file.
-        workspace: What a command acts on; not copied before one runs.
-        sandbox_factory: Gives the sandbox; asked only when a command runs.
+        machine: Where a command runs; not made before one does.
 
     Raises:
         ConfigurationError: the file cannot be used; the text names file and key.
@@ -125,7 +120,7 @@ def defined_tool(
         return DefinedFunction(definition, _function(definition.function, path))
     assert definition.command is not None
     _check_placeholders(definition, definition.command, path)
-    return DefinedCommand(definition, definition.command, workspace, sandbox_factory)
+    return DefinedCommand(definition, definition.command, machine)
 
 
 def _spec(definition: Definition) -> ToolSpec:

@@ -1,17 +1,14 @@
-"""Built-in tools for files, which work on the host but reach only the workspace."""
+"""Built-in tools for the files of the task's machine."""
 
 from __future__ import annotations
 
 import codecs
-import os
-import stat
 from collections.abc import Sequence
 
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
-from harness.tools.confined import PathRefusedError, open_below
-from harness.tools.workspace import Workspace
-from harness.values import Effect, ToolOutcome
+from harness.tools.machine import Machine
+from harness.values import Effect, FileContent, ToolOutcome
 
 READ_LIMIT = 10_000
 """Bytes of a file that are shown."""
@@ -32,9 +29,9 @@ class ReadFile:
     )
     sequential = False
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, machine: Machine) -> None:
         self.settings: JsonObject = {"limit": READ_LIMIT}
-        self._workspace = workspace
+        self._machine = machine
 
     def effects(self, arguments: JsonObject) -> Sequence[Effect]:
         """It reads the file."""
@@ -44,9 +41,8 @@ class ReadFile:
         """The file's text, or why there is none."""
         path = _text(arguments["path"])
         try:
-            with open_below(self._workspace.path, path) as fd:
-                return _show(path, fd)
-        except (OSError, PathRefusedError) as error:
+            return _show(path, self._machine.container.read(path, READ_LIMIT + 1))
+        except OSError as error:
             return _failed(path, error)
 
 
@@ -64,9 +60,9 @@ class WriteFile:
     )
     sequential = True
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, machine: Machine) -> None:
         self.settings: JsonObject = {}
-        self._workspace = workspace
+        self._machine = machine
 
     def effects(self, arguments: JsonObject) -> Sequence[Effect]:
         """It writes the file, with all its lines."""
@@ -76,15 +72,9 @@ class WriteFile:
     def call(self, arguments: JsonObject, timeout_s: float) -> ToolOutcome:
         """Write it, and say how much."""
         path, content = _text(arguments["path"]), _text(arguments["content"]).encode()
-        flags = os.O_WRONLY | os.O_CREAT
         try:
-            with open_below(self._workspace.path, path, flags, make_folders=True) as fd:
-                if not stat.S_ISREG(os.fstat(fd).st_mode):
-                    return ToolOutcome(content=f"{path}: not a file", status="failed")
-                os.ftruncate(fd, 0)
-                with os.fdopen(fd, "wb", closefd=False) as file:
-                    file.write(content)
-        except (OSError, PathRefusedError) as error:
+            self._machine.container.write(path, content)
+        except OSError as error:
             return _failed(path, error)
         return ToolOutcome(content=f"Wrote {len(content)} bytes to {path}")
 
@@ -102,9 +92,9 @@ class ListDir:
     )
     sequential = False
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, machine: Machine) -> None:
         self.settings: JsonObject = {"limit": LIST_LIMIT}
-        self._workspace = workspace
+        self._machine = machine
 
     def effects(self, arguments: JsonObject) -> Sequence[Effect]:
         """It reads the folder."""
@@ -114,42 +104,28 @@ class ListDir:
         """One name a line, folders with a slash."""
         path = _text(arguments.get("path", "."))
         try:
-            with open_below(self._workspace.path, path, os.O_RDONLY | os.O_DIRECTORY) as fd:
-                return ToolOutcome(content=_listing(fd))
-        except (OSError, PathRefusedError) as error:
+            return ToolOutcome(content=_listing(self._machine.container.names(path)))
+        except OSError as error:
             return _failed(path, error)
 
 
-def _show(path: str, fd: int) -> ToolOutcome:
-    found = os.fstat(fd)
-    if stat.S_ISDIR(found.st_mode):
-        return ToolOutcome(content=f"{path}: Is a directory", status="failed")
-    if not stat.S_ISREG(found.st_mode):
-        return ToolOutcome(content=f"{path}: not a file", status="failed")
-    with os.fdopen(fd, "rb", closefd=False) as file:
-        data = file.read(READ_LIMIT + 1)
-    cut = len(data) > READ_LIMIT
+def _show(path: str, found: FileContent) -> ToolOutcome:
+    cut = len(found.data) > READ_LIMIT
     try:
         # Not final when cut: the cut may go through a character.
         decoder = codecs.getincrementaldecoder("utf-8")()
-        text = decoder.decode(data[:READ_LIMIT], final=not cut)
+        text = decoder.decode(found.data[:READ_LIMIT], final=not cut)
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
         return ToolOutcome(content=f"{path}: not a text file", status="failed")
     if cut:
-        text += f"\n[cut: only the first {READ_LIMIT} of {found.st_size} bytes are shown]"
+        text += f"\n[cut: only the first {READ_LIMIT} of {found.size} bytes are shown]"
     return ToolOutcome(content=text or "[empty file]")
 
 
-def _listing(fd: int) -> str:
-    with os.scandir(fd) as entries:
-        names = [
-            f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
-            for entry in entries
-        ]
-    names.sort()
-    shown = names[:LIST_LIMIT]
+def _listing(names: Sequence[str]) -> str:
+    shown = list(names[:LIST_LIMIT])
     if len(names) > LIST_LIMIT:
         shown.append(f"[cut: only the first {LIST_LIMIT} of {len(names)} names are shown]")
     return "\n".join(shown) or "[empty folder]"
@@ -161,6 +137,5 @@ def _text(value: object) -> str:
     return value
 
 
-def _failed(path: str, error: OSError | PathRefusedError) -> ToolOutcome:
-    reason = f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error)
-    return ToolOutcome(content=reason, status="failed")
+def _failed(path: str, error: OSError) -> ToolOutcome:
+    return ToolOutcome(content=f"{path}: {error.strerror}", status="failed")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from harness.protocols import ProcessRunner
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
-from harness.tools.confined import WORKSPACE
-from harness.tools.workspace import Workspace
-from harness.values import Effect, Mount, ToolOutcome
+from harness.tools.machine import Machine
+from harness.values import Effect, ToolOutcome
 
 OUTPUT_LIMIT = 8_000
 """Characters of output that are shown."""
@@ -19,25 +17,23 @@ _COMMAND_LIMIT = 120_000
 
 
 class Shell:
-    """Runs a command in a sandbox that holds the workspace."""
+    """Runs a command in the task's working directory."""
 
-    spec = ToolSpec(
-        name="shell",
-        description=f"Run a bash command in {WORKSPACE}.",
-        parameters={
-            "type": "object",
-            "properties": {"command": {"type": "string"}},
-            "required": ["command"],
-        },
-    )
     sequential = True
     stops_itself = True
 
-    def __init__(self, workspace: Workspace, sandbox_factory: Callable[[], ProcessRunner]) -> None:
+    def __init__(self, machine: Machine) -> None:
+        self.spec = ToolSpec(
+            name="shell",
+            description=f"Run a bash command in {machine.workdir}.",
+            parameters={
+                "type": "object",
+                "properties": {"command": {"type": "string"}},
+                "required": ["command"],
+            },
+        )
         self.settings: JsonObject = {"limit": OUTPUT_LIMIT}
-        self._workspace = workspace
-        # Asked only when a command really runs: replaying needs no sandbox.
-        self._sandbox_factory = sandbox_factory
+        self._machine = machine
 
     def effects(self, arguments: JsonObject) -> Sequence[Effect]:
         """It runs the command."""
@@ -48,24 +44,12 @@ class Shell:
         command = _command(arguments)
         if len(command.encode()) > _COMMAND_LIMIT:
             return ToolOutcome(content="the command is too long", status="failed")
-        return run_in_workspace(
-            ["bash", "-c", command], self._workspace, self._sandbox_factory(), timeout_s
-        )
+        return run_on(self._machine, ["bash", "-c", command], timeout_s)
 
 
-def run_in_workspace(
-    command: Sequence[str], workspace: Workspace, sandbox: ProcessRunner, timeout_s: float
-) -> ToolOutcome:
-    """Run a command in a sandbox that holds the workspace, and show what it wrote."""
-    result = sandbox.run(
-        command,
-        mounts=[
-            Mount(workspace.path, WORKSPACE, writable=True),
-            Mount(workspace.temporary, "/tmp", writable=True),
-        ],
-        timeout_s=timeout_s,
-        cwd=WORKSPACE,
-    )
+def run_on(machine: Machine, command: Sequence[str], timeout_s: float) -> ToolOutcome:
+    """Run a command in the working directory, and show what it wrote."""
+    result = machine.container.run(command, timeout_s=timeout_s)
     lines = [_cut(result.output.rstrip("\n"))]
     if result.timed_out:
         lines.append(f"[timed out after {timeout_s:g} s]")

@@ -11,36 +11,33 @@ import pytest
 from harness.loop.engine import Loop
 from harness.loop.observation import Observation, Observations
 from harness.providers.scripted import Scripted, turn
-from harness.sandbox import probe
 from harness.schema.environment import folder_environment
 from harness.schema.loop_config import TerminationReason
 from harness.tools.builtin import builtin_tools
+from harness.tools.machine import Machine
 from harness.tools.registry import Registry
-from harness.tools.workspace import Workspace
 from harness.values import Effect
 from tests.loop.support import FunctionTool, call, returns, run
+from tests.sandbox.here import working_sandbox
 
 DONE = turn("done")
 
 
 def test_a_real_shell_does_a_task_of_several_steps(tmp_path: Path) -> None:
-    reasons = [probe.problem(kind) for kind in probe.KINDS]
-    if None not in reasons:
-        pytest.skip(f"no sandbox works on this host: {reasons}")
     source = tmp_path / "files"
     source.mkdir()
     (source / "boats.txt").write_text("north 4\nsouth 2\n")
-    workspace = Workspace(folder_environment(source))
+    machine = Machine(folder_environment(source), working_sandbox)
     script = [
         turn(calls=[call("1", "shell", command="ls")]),
         turn(calls=[call("2", "shell", command="wc -l < boats.txt")]),
         turn("There are 2 lines."),
     ]
-    tools = Registry(builtin_tools(["shell"], workspace, probe.best))
+    tools = Registry(builtin_tools(["shell"], machine))
     try:
         trajectory = Loop(Scripted(script), model="m", tools=tools).run("Count the lines.")
     finally:
-        workspace.close()
+        machine.close()
     assert trajectory.termination_reason is TerminationReason.COMPLETED
     assert trajectory.tools_executed == ("shell", "shell")
     assert "boats.txt" in trajectory.messages[2].tool_results[0].content

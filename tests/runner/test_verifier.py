@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from harness.runner.verifier import REWARD_BYTES, read_rewards, verify
-from harness.sandbox import probe
-from harness.schema.environment import Verifier
+from harness.sandbox.container import FolderContainer
+from harness.schema.environment import Verifier, folder_environment
 from harness.schema.results import Verdict
+from tests.sandbox.here import working_sandbox
+
+
+@pytest.fixture
+def container(tmp_path: Path) -> Iterator[FolderContainer]:
+    (tmp_path / "source").mkdir()
+    opened = working_sandbox().open(folder_environment(tmp_path / "source"), {})
+    assert isinstance(opened, FolderContainer)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def logs(container: FolderContainer) -> Path:
+    """Where a verifier leaves its reward."""
+    return container.folder / "logs" / "verifier"
+
 
 NEITHER = "the verifier wrote neither reward.json nor reward.txt"
 
@@ -24,10 +42,12 @@ NEITHER = "the verifier wrote neither reward.json nor reward.txt"
         ({"reward.json": '{"a": 0}', "reward.txt": "1"}, {"a": 0}),
     ],
 )
-def test_rewards_are_read(tmp_path: Path, files: dict[str, str], rewards: dict[str, float]):
+def test_rewards_are_read(
+    container: FolderContainer, logs: Path, files: dict[str, str], rewards: dict[str, float]
+):
     for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    assert read_rewards(tmp_path, "said") == Verdict(rewards=rewards, log="said")
+        (logs / name).write_text(text)
+    assert read_rewards(container, "said") == Verdict(rewards=rewards, log="said")
 
 
 @pytest.mark.parametrize(
@@ -51,79 +71,85 @@ def test_rewards_are_read(tmp_path: Path, files: dict[str, str], rewards: dict[s
         "\x00",
     ],
 )
-def test_a_reward_json_without_finite_numbers_is_an_error(tmp_path: Path, text: str):
-    (tmp_path / "reward.json").write_text(text)
-    (tmp_path / "reward.txt").write_text("1")
-    verdict = read_rewards(tmp_path, "")
+def test_a_reward_json_without_finite_numbers_is_an_error(
+    container: FolderContainer, logs: Path, text: str
+):
+    (logs / "reward.json").write_text(text)
+    (logs / "reward.txt").write_text("1")
+    verdict = read_rewards(container, "")
     assert verdict.rewards == {}
     assert str(verdict.error).startswith("reward.json holds no finite number: ")
     assert len(str(verdict.error)) < 500
 
 
 @pytest.mark.parametrize("content", [b"", b"passed", b"nan", b"inf", b"\xff", b"1" * 5000])
-def test_a_reward_txt_that_is_no_finite_number_is_an_error(tmp_path: Path, content: bytes):
-    (tmp_path / "reward.txt").write_bytes(content)
-    verdict = read_rewards(tmp_path, "")
+def test_a_reward_txt_that_is_no_finite_number_is_an_error(
+    container: FolderContainer, logs: Path, content: bytes
+):
+    (logs / "reward.txt").write_bytes(content)
+    verdict = read_rewards(container, "")
     assert verdict.rewards == {}
     assert str(verdict.error).startswith("reward.txt holds no finite number: ")
 
 
-def test_no_reward_is_an_error(tmp_path: Path):
-    assert read_rewards(tmp_path, "") == Verdict(error=NEITHER)
-    assert read_rewards(tmp_path / "gone", "") == Verdict(error=NEITHER)
+def test_no_reward_is_an_error(container: FolderContainer, logs: Path):
+    assert read_rewards(container, "") == Verdict(error=NEITHER)
+    logs.rmdir()
+    assert read_rewards(container, "") == Verdict(error=NEITHER)
 
 
 @pytest.mark.parametrize("size", [REWARD_BYTES + 1, 8 << 40])
 @pytest.mark.parametrize("name", ["reward.json", "reward.txt"])
-def test_a_file_too_long_is_not_read(tmp_path: Path, name: str, size: int):
-    with (tmp_path / name).open("wb") as file:
+def test_a_file_too_long_is_not_read(container: FolderContainer, logs: Path, name: str, size: int):
+    with (logs / name).open("wb") as file:
         file.truncate(size)
-    assert read_rewards(tmp_path, "").error == f"{name} is not a plain file of at most 65536 bytes"
+    assert read_rewards(container, "").error == f"{name} is longer than 65536 bytes"
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-def test_what_is_no_plain_file_is_refused_and_not_waited_for(tmp_path: Path, make):
-    make(tmp_path / "reward.json")
+def test_what_is_no_plain_file_is_refused_and_not_waited_for(
+    container: FolderContainer, logs: Path, make
+):
+    make(logs / "reward.json")
+    (logs / "reward.txt").write_text("1")
+    assert "reward.json cannot be read: " in str(read_rewards(container, "").error)
+
+
+def test_links_lead_to_nothing_of_the_host(container: FolderContainer, logs: Path, tmp_path: Path):
     (tmp_path / "reward.txt").write_text("1")
-    assert "reward.json is not a plain file" in str(read_rewards(tmp_path, "").error)
+    (logs / "reward.txt").symlink_to(tmp_path / "reward.txt")
+    assert read_rewards(container, "") == Verdict(error=NEITHER)
+    (logs / "reward.txt").unlink()
+    logs.rmdir()
+    logs.symlink_to(tmp_path)
+    assert read_rewards(container, "") == Verdict(error=NEITHER)
 
 
-def test_links_are_not_followed(tmp_path: Path):
-    host = tmp_path / "host"
-    host.mkdir()
-    (host / "reward.txt").write_text("1")
-    (tmp_path / "linked").symlink_to(host)
-    assert read_rewards(tmp_path / "linked", "").rewards == {}
-    (tmp_path / "verifier").mkdir()
-    (tmp_path / "verifier" / "reward.txt").symlink_to(host / "reward.txt")
-    verdict = read_rewards(tmp_path / "verifier", "")
-    assert verdict.rewards == {}
-    assert str(verdict.error).startswith("reward.txt cannot be read: ")
-
-
-def verdict_of(script: str, folder: Path, *, timeout_s: float = 60) -> Verdict:
+def verdict_of(
+    script: str, container: FolderContainer, folder: Path, *, timeout_s: float = 60
+) -> Verdict:
     """What comes of a verifier, run for real."""
-    for name in ("workspace", "tests"):
-        (folder / name).mkdir()
+    (folder / "tests").mkdir()
     (folder / "tests" / "test.sh").write_text(script)
     verifier = Verifier(tests=(folder / "tests",), timeout_s=timeout_s)
     return verify(
         verifier,
-        folder / "workspace",
-        probe.best(),
+        container,
         answer="It is 42.",
         output={"n": 42},
         output_seen=True,
     )
 
 
-def test_the_verifier_sees_answer_and_output_and_its_exit_code_does_not_count(tmp_path: Path):
+def test_the_verifier_sees_answer_and_output_and_its_exit_code_does_not_count(
+    container: FolderContainer, tmp_path: Path
+):
     script = """
 cat /logs/agent/answer.txt /logs/agent/output.json
 echo 0.5 > /logs/verifier/reward.txt
 exit 3
 """
-    assert verdict_of(script, tmp_path) == Verdict(
+    assert verdict_of(script, container, tmp_path) == Verdict(
         rewards={"reward": 0.5}, log='It is 42.{"n": 42}'
     )
 
@@ -139,15 +165,17 @@ exit 3
         "ln -s /dev/zero /logs/verifier/reward.txt",
     ],
 )
-def test_a_hostile_verifier_gets_no_reward_and_stops_nothing(tmp_path: Path, trick: str):
+def test_a_hostile_verifier_gets_no_reward_and_stops_nothing(
+    container: FolderContainer, tmp_path: Path, trick: str
+):
     host = tmp_path / "host"
     host.mkdir()
     (host / "reward.txt").write_text("1")
-    verdict = verdict_of(trick.format(host=host), tmp_path)
+    verdict = verdict_of(trick.format(host=host), container, tmp_path)
     assert verdict.rewards == {}
     assert verdict.error is not None
 
 
-def test_a_verifier_that_does_not_end_is_an_error(tmp_path: Path):
-    verdict = verdict_of("echo started; sleep 60", tmp_path, timeout_s=1)
+def test_a_verifier_that_does_not_end_is_an_error(container: FolderContainer, tmp_path: Path):
+    verdict = verdict_of("echo started; sleep 60", container, tmp_path, timeout_s=1)
     assert (verdict.error, verdict.rewards) == ("the verifier did not end within 1 s", {})

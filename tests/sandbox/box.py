@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.protocols import ProcessRunner
 from harness.sandbox.bubblewrap import Bubblewrap
+from harness.sandbox.runner import Runner
 from harness.sandbox.unshare import Unshare
 from harness.values import Mount, ProcessResult
 
-SANDBOXES: dict[str, type[Bubblewrap] | type[Unshare]] = {
+RUNNERS: dict[str, type[Runner]] = {
     "bubblewrap": Bubblewrap,
     "unshare": Unshare,
 }
@@ -19,14 +19,14 @@ SANDBOXES: dict[str, type[Bubblewrap] | type[Unshare]] = {
 
 @dataclass(frozen=True)
 class Box:
-    sandbox: ProcessRunner
+    runner: Runner
     folder: Path
     mounts: tuple[Mount, ...]
 
     def bash(
         self, script: str, timeout_s: float = 60, env: Mapping[str, str] = {}
     ) -> ProcessResult:
-        return self.sandbox.run(
+        return self.runner.run(
             ["bash", "-c", script], mounts=self.mounts, timeout_s=timeout_s, env=env
         )
 

@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from harness.protocols import ProcessRunner
-from harness.sandbox import probe
+from harness.sandbox import choose
+from harness.sandbox.runner import Runner
 from harness.values import Mount
-from tests.sandbox.box import SANDBOXES, Box
+from tests.sandbox.box import RUNNERS, Box
 
 
-@pytest.fixture(params=probe.KINDS)
-def sandbox(request: pytest.FixtureRequest) -> ProcessRunner:
-    reason = probe.problem(request.param)
+@pytest.fixture(params=sorted(RUNNERS))
+def runner(request: pytest.FixtureRequest) -> Runner:
+    reason = choose.problem(request.param)
     if reason is not None:
         pytest.skip(f"the {request.param} sandbox does not work on this host: {reason}")
-    return SANDBOXES[request.param]()
+    return RUNNERS[request.param]()
 
 
 @pytest.fixture
-def box(sandbox: ProcessRunner, tmp_path: Path) -> Box:
+def box(runner: Runner, tmp_path: Path) -> Box:
     folder = tmp_path / "workspace"
     folder.mkdir()
-    return Box(sandbox, folder, (Mount(folder, "/workspace", writable=True),))
+    return Box(runner, folder, (Mount(folder, "/workspace", writable=True),))

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SandboxError
-from harness.protocols import ProcessRunner
-from harness.sandbox import probe
+from harness.sandbox import choose
+from harness.sandbox.runner import Runner
 from harness.values import Mount
-from tests.sandbox.box import SANDBOXES, Box, runs_on_host
+from tests.sandbox.box import RUNNERS, Box, runs_on_host
 
 
 def unique_seconds() -> str:
@@ -36,9 +36,9 @@ def test_a_process_reads_and_writes_its_workspace(box: Box):
     assert (box.folder / "out.txt").stat().st_uid == os.getuid()
 
 
-def test_a_mount_is_read_only_unless_said_otherwise(sandbox: ProcessRunner, tmp_path: Path):
+def test_a_mount_is_read_only_unless_said_otherwise(runner: Runner, tmp_path: Path):
     (tmp_path / "test.sh").write_text("original")
-    result = sandbox.run(
+    result = runner.run(
         ["bash", "-c", "echo changed > test.sh || chmod 777 test.sh || rm test.sh"],
         mounts=[Mount(tmp_path, "/tests")],
         cwd="/tests",
@@ -49,10 +49,10 @@ def test_a_mount_is_read_only_unless_said_otherwise(sandbox: ProcessRunner, tmp_
     assert (tmp_path / "test.sh").read_text() == "original"
 
 
-def test_a_single_file_can_be_mounted(sandbox: ProcessRunner, tmp_path: Path):
+def test_a_single_file_can_be_mounted(runner: Runner, tmp_path: Path):
     (tmp_path / "data").write_text("one file")
     mounts = [Mount(tmp_path / "data", "/data/input file")]
-    result = sandbox.run(["cat", "/data/input file"], mounts=mounts, cwd="/", timeout_s=60)
+    result = runner.run(["cat", "/data/input file"], mounts=mounts, cwd="/", timeout_s=60)
     assert result.output == "one file"
 
 
@@ -80,9 +80,9 @@ def test_processes_of_the_host_are_not_there(box: Box):
     assert "kill me" not in box.bash(f"kill -9 {os.getpid()} && echo kill me").output
 
 
-def test_arguments_are_never_read_as_shell_text(sandbox: ProcessRunner):
+def test_arguments_are_never_read_as_shell_text(runner: Runner):
     nasty = "$(id) `id` \"'; exit 7 # \\ *\n"
-    result = sandbox.run(["printf", "%s", nasty], mounts=(), cwd="/", timeout_s=60)
+    result = runner.run(["printf", "%s", nasty], mounts=(), cwd="/", timeout_s=60)
     assert (result.exit_code, result.output) == (0, nasty)
 
 
@@ -103,8 +103,8 @@ def test_exit_codes_are_those_of_a_shell(box: Box, script: str, exit_code: int):
     assert box.bash(script).exit_code == exit_code
 
 
-def test_a_command_that_is_not_there_is_a_result(sandbox: ProcessRunner):
-    result = sandbox.run(["no-such-command"], mounts=(), cwd="/", timeout_s=60)
+def test_a_command_that_is_not_there_is_a_result(runner: Runner):
+    result = runner.run(["no-such-command"], mounts=(), cwd="/", timeout_s=60)
     assert result.exit_code == 127
     assert "no-such-command: not found" in result.output
 
@@ -174,10 +174,10 @@ def test_a_server_on_the_hosts_loopback_is_out_of_reach(box: Box):
     assert not reached.is_set()
 
 
-def test_the_network_of_the_host_is_there_where_it_is_asked_for(sandbox: ProcessRunner):
+def test_the_network_of_the_host_is_there_where_it_is_asked_for(runner: Runner):
     script = "echo > /dev/tcp/localhost/{port}; cat /etc/resolv.conf; touch /new; id -u"
     with host_server() as (port, reached):
-        result = sandbox.run(
+        result = runner.run(
             ["bash", "-c", script.format(port=port)],
             mounts=(),
             cwd="/",
@@ -250,27 +250,25 @@ def test_temporary_files_last_for_one_call(box: Box, tmp_path: Path):
 def test_a_folder_mounted_as_tmp_lasts(box: Box, tmp_path: Path):
     folder = tmp_path / "temporary"
     folder.mkdir()
-    lasting = Box(box.sandbox, box.folder, (*box.mounts, Mount(folder, "/tmp", writable=True)))
+    lasting = Box(box.runner, box.folder, (*box.mounts, Mount(folder, "/tmp", writable=True)))
     lasting.bash("echo 1 > /tmp/file")
     assert lasting.bash("cat /tmp/file").output == "1\n"
 
 
-def test_a_mount_without_source_is_an_error_that_names_it(sandbox: ProcessRunner, tmp_path: Path):
+def test_a_mount_without_source_is_an_error_that_names_it(runner: Runner, tmp_path: Path):
     with pytest.raises(SandboxError, match="missing': no such file or folder"):
-        sandbox.run(["true"], mounts=[Mount(tmp_path / "missing", "/x")], timeout_s=60)
+        runner.run(["true"], mounts=[Mount(tmp_path / "missing", "/x")], timeout_s=60)
 
 
 @pytest.mark.parametrize("target", ["workspace", "/a/../usr", "/"])
-def test_a_mount_target_must_be_a_plain_absolute_path(
-    sandbox: ProcessRunner, tmp_path: Path, target: str
-):
+def test_a_mount_target_must_be_a_plain_absolute_path(runner: Runner, tmp_path: Path, target: str):
     with pytest.raises(SandboxError, match="must be an absolute path"):
-        sandbox.run(["true"], mounts=[Mount(tmp_path, target)], timeout_s=60)
+        runner.run(["true"], mounts=[Mount(tmp_path, target)], timeout_s=60)
 
 
-def test_a_sandbox_that_cannot_start_is_an_error_and_no_result(sandbox: ProcessRunner):
+def test_a_sandbox_that_cannot_start_is_an_error_and_no_result(runner: Runner):
     with pytest.raises(SandboxError, match=r"could not start: .*No such file"):
-        sandbox.run(["true"], mounts=(), cwd="/no/such/folder", timeout_s=60)
+        runner.run(["true"], mounts=(), cwd="/no/such/folder", timeout_s=60)
 
 
 def test_calls_from_many_threads_do_not_mix(box: Box):
@@ -289,9 +287,9 @@ def test_no_open_file_of_the_caller_gets_in(box: Box, tmp_path: Path):
     assert "memfd" not in result.output
 
 
-def test_nothing_outlives_a_harness_that_is_killed(sandbox: ProcessRunner):
+def test_nothing_outlives_a_harness_that_is_killed(runner: Runner):
     marker = unique_seconds()
-    module, name = type(sandbox).__module__, type(sandbox).__name__
+    module, name = type(runner).__module__, type(runner).__name__
     script = (
         f"from {module} import {name}\n"
         f"{name}().run(['sleep', '{marker}'], mounts=(), cwd='/', timeout_s=900)"
@@ -309,8 +307,8 @@ def test_nothing_outlives_a_harness_that_is_killed(sandbox: ProcessRunner):
 
 
 def test_every_sandbox_shows_the_same_system(tmp_path: Path):
-    for kind in probe.KINDS:
-        if (reason := probe.problem(kind)) is not None:
+    for kind in RUNNERS:
+        if (reason := choose.problem(kind)) is not None:
             pytest.skip(f"needs both sandboxes, and {kind} does not work on this host: {reason}")
     mounts = [Mount(tmp_path, "/workspace", writable=True)]
     script = (
@@ -319,7 +317,7 @@ def test_every_sandbox_shows_the_same_system(tmp_path: Path):
         "cat /etc/passwd /etc/hosts; readlink /bin /dev/stdout; python3 --version"
     )
     outputs = {
-        kind: SANDBOXES[kind](100_000).run(["bash", "-c", script], mounts=mounts, timeout_s=60)
-        for kind in probe.KINDS
+        kind: RUNNERS[kind](100_000).run(["bash", "-c", script], mounts=mounts, timeout_s=60)
+        for kind in RUNNERS
     }
     assert outputs["bubblewrap"].output == outputs["unshare"].output

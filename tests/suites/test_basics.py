@@ -11,31 +11,23 @@ from harness.loader.output import output_spec
 from harness.loader.suite import load_suite
 from harness.loop.validation import first_failure
 from harness.runner.verifier import verify
-from harness.sandbox import probe
 from harness.schema.results import Verdict
 from harness.schema.suite import Task
-from harness.tools.workspace import Workspace
-from harness.values import Mount
+from harness.tools.machine import Machine
+from tests.sandbox.here import working_sandbox
 
 SUITE = load_suite(Path(__file__).parents[2] / "suites" / "basics")
 TASKS = pytest.mark.parametrize("task", SUITE.tasks, ids=lambda task: task.name)
 
 
-def solve(task: Task, workspace: Workspace, logs: Path) -> None:
-    """Run the reference solution as an agent's stand-in; it leaves its answer in the logs."""
+def solve(task: Task, machine: Machine, logs: Path) -> None:
+    """Run the reference solution as an agent's stand-in, and take what it leaves in the logs."""
     (step,) = task.steps
     assert step.solution is not None
-    (logs / "agent").mkdir()
-    done = probe.best().run(
-        ["bash", "/solution/solve.sh"],
-        mounts=[
-            Mount(workspace.path, "/workspace", writable=True),
-            Mount(logs, "/logs", writable=True),
-            Mount(step.solution.folder, "/solution"),
-        ],
-        timeout_s=30,
-    )
+    machine.container.upload(step.solution.folder, "/solution")
+    done = machine.container.run(["bash", "/solution/solve.sh"], timeout_s=30)
     assert done.exit_code == 0, done.output
+    machine.container.download("/logs", logs / "logs", limit=100_000)
 
 
 def folder(task: Task) -> Path:
@@ -46,21 +38,21 @@ def folder(task: Task) -> Path:
 def judged(task: Task, logs: Path, *, solved: bool) -> Verdict:
     """The verifier's word on a fresh folder, with or without the solution run in it."""
     assert task.environment is not None
-    workspace = Workspace(task.environment)
+    machine = Machine(task.environment, working_sandbox)
     try:
         if solved:
-            solve(task, workspace, logs)
-        answer, output = logs / "agent" / "answer.txt", logs / "agent" / "output.json"
+            solve(task, machine, logs)
+        folder = logs / "logs" / "agent"
+        answer, output = folder / "answer.txt", folder / "output.json"
         return verify(
             task.steps[0].verifier,
-            workspace.path,
-            probe.best(),
+            machine.container,
             answer=answer.read_text() if answer.exists() else "",
             output=json.loads(output.read_text()) if output.exists() else None,
             output_seen=output.exists(),
         )
     finally:
-        workspace.close()
+        machine.close()
 
 
 @TASKS
@@ -78,16 +70,16 @@ def test_doing_nothing_fails(task: Task, tmp_path: Path):
 @TASKS
 def test_the_solution_hands_in_what_the_task_asks_for(task: Task, tmp_path: Path):
     assert task.environment is not None
-    workspace = Workspace(task.environment)
+    machine = Machine(task.environment, working_sandbox)
     try:
-        solve(task, workspace, tmp_path)
+        solve(task, machine, tmp_path)
     finally:
-        workspace.close()
+        machine.close()
     spec = output_spec(task)
-    left = [path.name for path in (tmp_path / "agent").iterdir()]
+    left = [path.name for path in (tmp_path / "logs" / "agent").iterdir()]
     assert left == (["output.json"] if spec else ["answer.txt"])
     if spec is not None:
-        handed_in = json.loads((tmp_path / "agent" / "output.json").read_text())
+        handed_in = json.loads((tmp_path / "logs" / "agent" / "output.json").read_text())
         assert first_failure(handed_in, spec) is None
 
 

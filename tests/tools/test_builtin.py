@@ -9,21 +9,23 @@ from pathlib import Path
 
 import pytest
 
+from harness.containers import Sandbox
 from harness.errors import ConfigurationError
-from harness.protocols import ProcessRunner
-from harness.sandbox import probe
+from harness.sandbox.container import FolderContainer
 from harness.schema.environment import folder_environment
 from harness.schema.record import Json
 from harness.tools.builtin import BUILTIN_NAMES, builtin_tools
+from harness.tools.machine import Machine
 from harness.tools.registry import Registry
-from harness.tools.workspace import Workspace
 from harness.values import Effect, ToolInvocation, ToolOutcome
+from tests.sandbox.here import working_sandbox
 
-NOWHERE = Workspace(folder_environment(Path("/nowhere")))
 
-
-def no_sandbox() -> ProcessRunner:
+def no_sandbox() -> Sandbox:
     raise AssertionError("nobody may ask for a sandbox")
+
+
+NOWHERE = Machine(folder_environment(Path("/nowhere")), no_sandbox)
 
 
 class Agent:
@@ -40,18 +42,11 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
     source = tmp_path / "source"
     source.mkdir()
     (source / "notes.txt").write_text("first line\nsecond line\n")
-    workspace = Workspace(folder_environment(source))
-    # The best sandbox is looked for only when a command runs.
-    yield Agent(Registry(builtin_tools(BUILTIN_NAMES, workspace, probe.best)), workspace.path)
-    workspace.close()
-
-
-@pytest.fixture
-def shell_agent(agent: Agent) -> Agent:
-    reasons = [probe.problem(kind) for kind in probe.KINDS]
-    if None not in reasons:
-        pytest.skip(f"no sandbox works on this host: {reasons}")
-    return agent
+    machine = Machine(folder_environment(source), working_sandbox)
+    container = machine.container
+    assert isinstance(container, FolderContainer)
+    yield Agent(Registry(builtin_tools(BUILTIN_NAMES, machine)), container.folder / "workspace")
+    machine.close()
 
 
 def text(outcome: ToolOutcome) -> tuple[str, str]:
@@ -59,21 +54,20 @@ def text(outcome: ToolOutcome) -> tuple[str, str]:
 
 
 def test_the_tools_come_in_the_order_named():
-    workspace = NOWHERE
-    tools = builtin_tools(["list_dir", "shell"], workspace, no_sandbox)
+    tools = builtin_tools(["list_dir", "shell"], NOWHERE)
     assert [tool.spec.name for tool in tools] == ["list_dir", "shell"]
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
     with pytest.raises(ConfigurationError) as caught:
-        builtin_tools(["shell", "browser"], NOWHERE, no_sandbox)
+        builtin_tools(["shell", "browser"], NOWHERE)
     assert str(caught.value) == (
         "unknown tool 'browser': use shell, read_file, write_file, list_dir"
     )
 
 
 def test_specs_and_identities_are_those_of_every_recording():
-    registry = Registry(builtin_tools(BUILTIN_NAMES, NOWHERE, no_sandbox))
+    registry = Registry(builtin_tools(BUILTIN_NAMES, NOWHERE))
     texts = [spec.model_dump_json() for spec in registry.specs()]
     assert texts == [
         '{"name":"shell","description":"Run a bash command in /workspace.",'
@@ -108,8 +102,8 @@ class TestReadFile:
             ("none.txt", "none.txt: No such file or directory"),
             ("notes.txt/x", "notes.txt/x: Not a directory"),
             (".", ".: Is a directory"),
-            ("/etc/passwd", "/etc/passwd: outside /workspace"),
-            ("../x", "../x: outside /workspace"),
+            ("/etc/shadow", "/etc/shadow: No such file or directory"),
+            ("../x", "../x: No such file or directory"),
             ("pipe", "pipe: not a file"),
             ("binary", "binary: not a text file"),
             ("latin-1", "latin-1: not a text file"),
@@ -157,20 +151,25 @@ class TestWriteFile:
         assert agent("write_file", path="link", content="x").status == "ok"
         assert (agent.folder / "target").read_text() == "x"
 
-    @pytest.mark.parametrize("path", ["out/file", "out-file", "/tmp/file", "../file"])
-    def test_writes_nothing_outside(self, agent: Agent, tmp_path: Path, path: str):
+    @pytest.mark.parametrize("path", ["out/file", "out-file", "../../../../../file"])
+    def test_writes_nothing_outside_of_the_container(self, agent: Agent, tmp_path: Path, path: str):
         outside = tmp_path / "outside"
         outside.mkdir()
         (agent.folder / "out").symlink_to(outside)
         (agent.folder / "out-file").symlink_to(outside / "file")
-        outcome = agent("write_file", path=path, content="x")
-        assert text(outcome) == ("failed", f"{path}: outside /workspace")
+        assert agent("write_file", path=path, content="x").status == "ok"
         assert os.listdir(outside) == []
+
+    def test_writes_where_commands_do(self, agent: Agent):
+        assert agent("write_file", path="/tmp/file", content="x").status == "ok"
+        assert agent("shell", command="cat /tmp/file").content == "x"
+        refused = agent("write_file", path="/usr/file", content="x")
+        assert text(refused) == ("failed", "/usr/file: Read-only file system")
 
     @pytest.mark.parametrize(
         ("path", "content"),
         [
-            (".", ".: not a file"),
+            (".", ".: Is a directory"),
             ("folder", "folder: Is a directory"),
             ("notes.txt/x", "notes.txt/x: Not a directory"),
             ("pipe", "pipe: No such device or address"),
@@ -200,59 +199,65 @@ class TestListDir:
         assert lines[200:] == ["[cut: only the first 200 of 202 names are shown]"]
 
     def test_says_why_it_failed(self, agent: Agent):
-        (agent.folder / "out").symlink_to("/")
         assert text(agent("list_dir", path="notes.txt")) == (
             "failed",
             "notes.txt: Not a directory",
         )
-        assert text(agent("list_dir", path="out")) == ("failed", "out: outside /workspace")
-        assert text(agent("list_dir", path="/")) == ("failed", "/: outside /workspace")
+        assert text(agent("list_dir", path="none")) == (
+            "failed",
+            "none: No such file or directory",
+        )
+
+    def test_shows_the_folders_that_commands_see(self, agent: Agent):
+        (agent.folder / "out").symlink_to("/")
+        assert "workspace/" in agent("list_dir", path="out").content.splitlines()
+        assert "bin/" in agent("list_dir", path="/usr").content.splitlines()
 
 
 class TestShell:
-    def test_runs_in_the_workspace_that_the_file_tools_see(self, shell_agent: Agent):
-        shell_agent("write_file", path="in.txt", content="b\na\n")
-        assert text(shell_agent("shell", command="pwd; sort in.txt > out.txt; cat out.txt")) == (
+    def test_runs_in_the_workspace_that_the_file_tools_see(self, agent: Agent):
+        agent("write_file", path="in.txt", content="b\na\n")
+        assert text(agent("shell", command="pwd; sort in.txt > out.txt; cat out.txt")) == (
             "ok",
             "/workspace\na\nb",
         )
-        assert shell_agent("read_file", path="out.txt").content == "a\nb\n"
+        assert agent("read_file", path="out.txt").content == "a\nb\n"
 
-    def test_temporary_files_last_from_call_to_call(self, shell_agent: Agent):
-        shell_agent("shell", command="echo 1 > /tmp/state; echo 2 > ~/home")
-        assert shell_agent("shell", command="cat /tmp/state ~/home").content == "1\n2"
+    def test_temporary_files_last_from_call_to_call(self, agent: Agent):
+        agent("shell", command="echo 1 > /tmp/state; echo 2 > ~/home")
+        assert agent("shell", command="cat /tmp/state ~/home").content == "1\n2"
 
-    def test_a_command_that_fails_is_a_result(self, shell_agent: Agent):
-        assert text(shell_agent("shell", command="echo oops >&2; exit 2")) == (
+    def test_a_command_that_fails_is_a_result(self, agent: Agent):
+        assert text(agent("shell", command="echo oops >&2; exit 2")) == (
             "ok",
             "oops\n[exit code 2]",
         )
-        assert text(shell_agent("shell", command="false")) == ("ok", "[exit code 1]")
+        assert text(agent("shell", command="false")) == ("ok", "[exit code 1]")
 
-    def test_silence_is_said(self, shell_agent: Agent):
-        assert text(shell_agent("shell", command="true")) == ("ok", "[no output]")
+    def test_silence_is_said(self, agent: Agent):
+        assert text(agent("shell", command="true")) == ("ok", "[no output]")
 
-    def test_at_the_timeout_the_output_so_far_is_shown(self, shell_agent: Agent):
-        outcome = shell_agent("shell", command="echo started; sleep 1000", timeout_s=0.5)
+    def test_at_the_timeout_the_output_so_far_is_shown(self, agent: Agent):
+        outcome = agent("shell", command="echo started; sleep 1000", timeout_s=0.5)
         assert text(outcome) == ("timed_out", "started\n[timed out after 0.5 s]")
 
     @pytest.mark.parametrize("count", [2000, 2_000_000])
-    def test_long_output_is_cut_in_the_middle(self, shell_agent: Agent, count: int):
-        outcome = shell_agent("shell", command=f"seq {count}; exit 1")
+    def test_long_output_is_cut_in_the_middle(self, agent: Agent, count: int):
+        outcome = agent("shell", command=f"seq {count}; exit 1")
         lines = outcome.content.splitlines()
         assert lines[0] == "1"
         assert lines[-2:] == [str(count), "[exit code 1]"]
         assert "[cut: only the first and last 4000 characters are shown]" in lines
         assert len(outcome.content) < 8100
 
-    def test_a_command_too_long_for_the_kernel_is_a_result(self, shell_agent: Agent):
-        outcome = shell_agent("shell", command="#" + "ä" * 100_000)
+    def test_a_command_too_long_for_the_kernel_is_a_result(self, agent: Agent):
+        outcome = agent("shell", command="#" + "ä" * 100_000)
         assert text(outcome) == ("failed", "the command is too long")
-        assert shell_agent("shell", command="#" + "x" * 119_000).status == "ok"
+        assert agent("shell", command="#" + "x" * 119_000).status == "ok"
 
 
 def test_the_tools_say_what_they_do_and_which_run_alone():
-    registry = Registry(builtin_tools(BUILTIN_NAMES, NOWHERE, no_sandbox))
+    registry = Registry(builtin_tools(BUILTIN_NAMES, NOWHERE))
     assert registry.effects("shell", {"command": "ls a"}) == (Effect("command", "ls a"),)
     assert registry.effects("read_file", {"path": "a"}) == (Effect("read", "a"),)
     assert registry.effects("list_dir", {}) == (Effect("read", "."),)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from harness.containers import Sandbox
 from harness.errors import ConfigurationError
-from harness.protocols import ProcessRunner
-from harness.sandbox import probe
 from harness.schema.environment import folder_environment
 from harness.schema.record import Json
 from harness.tools.definitions import defined_tool
 from harness.tools.entry_points import installed_tools
+from harness.tools.machine import Machine
 from harness.tools.registry import Registry
-from harness.tools.workspace import Workspace
-from harness.values import Effect, Mount, ProcessResult, ToolInvocation, ToolOutcome
+from harness.values import Effect, ToolInvocation, ToolOutcome
+from tests.sandbox.here import working_sandbox
 
 COMMAND = """
 name: find_text
@@ -38,38 +38,6 @@ description: Join words.
 parameters: {type: object, properties: {words: {type: array}}}
 function: my_functions:join
 """
-
-
-class Told:
-    """A sandbox that says what it was told to run."""
-
-    kind = "told"
-
-    def __init__(self) -> None:
-        self.commands: list[Sequence[str]] = []
-
-    def run(
-        self,
-        command: Sequence[str],
-        *,
-        mounts: Sequence[Mount],
-        timeout_s: float,
-        cwd: str = "/workspace",
-        env: Mapping[str, str] = {},
-        network: bool = False,
-    ) -> ProcessResult:
-        self.commands.append(command)
-        return ProcessResult(exit_code=0, output="told\n")
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "notes.txt").write_text("one; echo\ntwo $HOME\n")
-    workspace = Workspace(folder_environment(source))
-    yield workspace
-    workspace.close()
 
 
 @pytest.fixture
@@ -96,44 +64,45 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-def no_sandbox() -> ProcessRunner:
+def no_sandbox() -> Sandbox:
     raise AssertionError("nobody may ask for a sandbox")
+
+
+NOWHERE = Machine(folder_environment(Path("/nowhere")), no_sandbox)
 
 
 def invoke(registry: Registry, name: str, **arguments: Json) -> ToolOutcome:
     return registry.invoke(ToolInvocation("call-1", name, arguments, 0, 60))
 
 
-def test_a_command_gets_arguments_in_its_places_and_no_shell_sees_them(
-    write: Callable[[str], Path], workspace: Workspace
-):
-    told = Told()
-    tool = defined_tool(write(COMMAND), workspace, lambda: told)
-    registry = Registry([tool])
-    assert (tool.spec.name, tool.spec.description) == ("find_text", "Find a text in a file.")
-    assert invoke(registry, "find_text", text="a {file} $(rm)", most=1).content == "told"
-    assert told.commands == [["grep", "-m", "1", "--", "a {file} $(rm)", "notes.txt"]]
+def test_a_command_says_what_it_would_run(write: Callable[[str], Path]):
+    registry = Registry([defined_tool(write(COMMAND), NOWHERE)])
+    (spec,) = registry.specs()
+    assert (spec.name, spec.description) == ("find_text", "Find a text in a file.")
     assert registry.is_sequential("find_text")
-    assert registry.effects("find_text", {"text": "a b"}) == (
-        Effect("command", "grep -m 5 -- 'a b' notes.txt"),
+    assert registry.effects("find_text", {"text": "a {file} $(rm)", "most": 1}) == (
+        Effect("command", "grep -m 1 -- 'a {file} $(rm)' notes.txt"),
     )
 
 
-def test_a_command_runs_in_the_sandbox(write: Callable[[str], Path], workspace: Workspace):
-    reasons = [probe.problem(kind) for kind in probe.KINDS]
-    if None not in reasons:
-        pytest.skip(f"no sandbox works on this host: {reasons}")
-    registry = Registry([defined_tool(write(COMMAND), workspace, probe.best)])
+def test_a_command_gets_arguments_in_its_places_and_no_shell_sees_them(
+    write: Callable[[str], Path], tmp_path: Path
+):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "notes.txt").write_text("one; echo\ntwo $HOME\n")
+    machine = Machine(folder_environment(source), working_sandbox)
+    registry = Registry([defined_tool(write(COMMAND), machine)])
     assert invoke(registry, "find_text", text="; e").content == "one; echo"
     assert invoke(registry, "find_text", text="$HOME").content == "two $HOME"
+    assert invoke(registry, "find_text", text="o", most=1).content == "one; echo"
     assert invoke(registry, "find_text", text="none").content == "[exit code 1]"
+    machine.close()
 
 
-def test_a_function_is_called_by_name(
-    write: Callable[[str], Path], workspace: Workspace, modules: Path
-):
+def test_a_function_is_called_by_name(write: Callable[[str], Path], modules: Path):
     (modules / "my_functions.py").write_text("def join(words):\n    return '-'.join(words)\n")
-    registry = Registry([defined_tool(write(FUNCTION), workspace, no_sandbox)])
+    registry = Registry([defined_tool(write(FUNCTION), NOWHERE)])
     assert invoke(registry, "join", words=["a", "b"]).content == "a-b"
     assert registry.effects("join", {}) is None
     assert not registry.is_sequential("join")
@@ -168,12 +137,12 @@ def test_a_function_is_called_by_name(
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_with_file_and_key(
-    write: Callable[[str], Path], workspace: Workspace, old: str, new: str, words: list[str]
+    write: Callable[[str], Path], old: str, new: str, words: list[str]
 ):
     assert old in COMMAND
     path = write(COMMAND.replace(old, new))
     with pytest.raises(ConfigurationError) as caught:
-        defined_tool(path, workspace, no_sandbox)
+        defined_tool(path, NOWHERE)
     text = str(caught.value)
     assert text.startswith(f"{path}: ")
     assert [word for word in words if word not in text] == []
@@ -181,16 +150,14 @@ def test_a_file_that_cannot_be_used_is_refused_with_file_and_key(
 
 
 @pytest.mark.parametrize("text", ["", "- a\n", "words\n"])
-def test_a_file_without_keys_is_told_what_to_hold(
-    write: Callable[[str], Path], workspace: Workspace, text: str
-):
+def test_a_file_without_keys_is_told_what_to_hold(write: Callable[[str], Path], text: str):
     with pytest.raises(ConfigurationError, match="write one tool as keys and values"):
-        defined_tool(write(text), workspace, no_sandbox)
+        defined_tool(write(text), NOWHERE)
 
 
-def test_a_tool_without_parameters_takes_none(write: Callable[[str], Path], workspace: Workspace):
+def test_a_tool_without_parameters_takes_none(write: Callable[[str], Path]):
     path = write("name: where\ndescription: Say where we are.\ncommand: [pwd]\n")
-    tool = defined_tool(path, workspace, no_sandbox)
+    tool = defined_tool(path, NOWHERE)
     assert tool.spec.parameters == {"type": "object", "properties": {}}
 
 
@@ -206,7 +173,6 @@ def test_a_tool_without_parameters_takes_none(write: Callable[[str], Path], work
 )
 def test_a_function_that_is_not_there_is_refused(
     write: Callable[[str], Path],
-    workspace: Workspace,
     modules: Path,
     function: str,
     words: list[str],
@@ -215,14 +181,14 @@ def test_a_function_that_is_not_there_is_refused(
     (modules / "my_broken.py").write_text("1 / 0\n")
     path = write(FUNCTION.replace("my_functions:join", function))
     with pytest.raises(ConfigurationError) as caught:
-        defined_tool(path, workspace, no_sandbox)
+        defined_tool(path, NOWHERE)
     for word in (f"{path}: function = {function!r}", *words):
         assert word in str(caught.value)
 
 
-def test_a_missing_file_is_refused(tmp_path: Path, workspace: Workspace):
+def test_a_missing_file_is_refused(tmp_path: Path):
     with pytest.raises(ConfigurationError, match=r"none\.yaml: cannot be read: No such file"):
-        defined_tool(tmp_path / "none.yaml", workspace, no_sandbox)
+        defined_tool(tmp_path / "none.yaml", NOWHERE)
 
 
 @pytest.fixture

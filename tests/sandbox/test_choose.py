@@ -10,23 +10,23 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.protocols import ProcessRunner
-from harness.sandbox import probe
+from harness.sandbox import choose
+from harness.sandbox.runner import Runner
 from harness.values import Mount
 
-ASK = "from harness.sandbox import probe; print(probe.best().kind)"
+ASK = "from harness.sandbox import choose; print(choose.best().kind)"
 CHECKOUT = Path(harness.__file__).parent.parent
 
 
 def test_the_best_sandbox_is_the_first_that_works():
-    working = [kind for kind in probe.KINDS if probe.problem(kind) is None]
+    working = [kind for kind in choose.AUTOMATIC if choose.problem(kind) is None]
     if not working:
         pytest.skip("no sandbox works on this host")
-    assert probe.best().kind == working[0]
+    assert choose.best().kind == working[0]
 
 
 def test_without_bubblewrap_namespaces_are_made_directly(tmp_path: Path):
-    if (reason := probe.problem("unshare")) is not None:
+    if (reason := choose.problem("unshare")) is not None:
         pytest.skip(f"the unshare sandbox does not work on this host: {reason}")
     done = subprocess.run(
         [sys.executable, "-c", ASK],
@@ -38,10 +38,10 @@ def test_without_bubblewrap_namespaces_are_made_directly(tmp_path: Path):
     assert done.stdout == "unshare\n"
 
 
-def test_where_no_sandbox_works_the_error_says_what_to_install(sandbox: ProcessRunner):
+def test_where_no_sandbox_works_the_error_says_what_to_install(runner: Runner):
     # No namespaces can be made inside a sandbox.
     folders = {os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, CHECKOUT)}
-    result = sandbox.run(
+    result = runner.run(
         [sys.executable, "-c", ASK],
         mounts=[Mount(Path(path), path) for path in sorted(folders - {"/usr"})],
         cwd="/",

@@ -1,0 +1,70 @@
+"""Which sandboxes there are, and which of them work on this host: found out by running one."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from harness.containers import Sandbox
+from harness.errors import BadInputError, SandboxError
+from harness.sandbox.bubblewrap import Bubblewrap
+from harness.sandbox.container import FolderSandbox, Progress, SandboxSettings, silent
+from harness.sandbox.runner import Runner
+from harness.sandbox.unshare import Unshare
+
+_RUNNERS: dict[str, type[Runner]] = {"bubblewrap": Bubblewrap, "unshare": Unshare}
+
+KINDS = tuple(_RUNNERS)
+AUTOMATIC = ("bubblewrap", "unshare")
+"""Those that are chosen by themselves, in order of preference."""
+
+
+def sandbox(
+    kind: str | None = None,
+    settings: SandboxSettings | None = None,
+    progress: Progress = silent,
+) -> Sandbox:
+    """A sandbox by its name; without one, the first that works on this host.
+
+    Args:
+        kind: One of `KINDS`.
+        settings: What its containers are made with, if not with what they are by themselves.
+        progress: Told what is being built, which can take minutes.
+
+    Raises:
+        BadInputError: there is no such kind.
+        SandboxError: it does not work here; the text says what to install or allow.
+    """
+    if kind is None:
+        kind = _first_working()
+    elif kind not in KINDS:
+        raise BadInputError(f"sandbox {kind!r}: use {', '.join(KINDS)}")
+    reason = problem(kind)
+    if reason is not None:
+        raise SandboxError(f"the sandbox {kind!r} does not work here: {reason}")
+    return FolderSandbox(_RUNNERS[kind](), settings, progress)
+
+
+def best() -> Sandbox:
+    """The first sandbox that works on this host.
+
+    Raises:
+        SandboxError: none does; the text says what to install or allow.
+    """
+    return sandbox()
+
+
+@cache
+def problem(kind: str) -> str | None:
+    """Why a kind of sandbox does not work here, or None if it does."""
+    return FolderSandbox(_RUNNERS[kind]()).problem()
+
+
+def _first_working() -> str:
+    for kind in AUTOMATIC:
+        if problem(kind) is None:
+            return kind
+    reasons = "; ".join(f"{kind}: {problem(kind)}" for kind in AUTOMATIC)
+    raise SandboxError(
+        f"no sandbox works here ({reasons}). Install bubblewrap (`apt-get install bubblewrap`) and "
+        "allow user namespaces, or replay, which needs no sandbox"
+    )

@@ -1,0 +1,136 @@
+"""Running processes in a view of their own: what every kind of namespaces shares."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.sandbox import view
+from harness.sandbox.long_process import LongProcess
+from harness.sandbox.process import OUTPUT_LIMIT, Keeper, Launch, supervise
+from harness.sandbox.root_folder import HOME, RootFolder
+from harness.values import Mount, ProcessResult
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What one process is started in."""
+
+    mounts: tuple[Mount, ...]
+    """All of them, in the order to be made."""
+    cwd: str
+    env: Mapping[str, str]
+    root: Path | None = None
+    """Folder that is mounted at /; without one, / is read-only and empty."""
+    links: Mapping[str, str] = field(default_factory=dict)
+    """Made where there is no root folder: place -> target."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Made where there is no root folder: place -> text."""
+    network: bool = False
+    """Whether it is the host's."""
+
+
+class Runner(ABC):
+    """Runs processes that see only what they are given; nothing outlives a call."""
+
+    kind: str
+
+    def __init__(self, output_limit: int = OUTPUT_LIMIT) -> None:
+        self._output_limit = output_limit
+
+    @abstractmethod
+    def launch(self, scene: Scene, command: Sequence[str], opened: ExitStack) -> Launch:
+        """How a command is started; `opened` closes what that needs."""
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        mounts: Sequence[Mount],
+        timeout_s: float,
+        cwd: str = "/workspace",
+        env: Mapping[str, str] = {},
+        network: bool = False,
+        root: RootFolder | None = None,
+        keeper: Keeper | None = None,
+    ) -> ProcessResult:
+        """Run a command to its end or its timeout, then kill all it started.
+
+        Args:
+            command: Program and arguments.
+            mounts: What it sees besides the system.
+            timeout_s: Seconds until everything is killed.
+            cwd: Where it starts.
+            env: Variables besides the few that are always there.
+            network: Let it use the host's.
+            root: What it has as /; without one, / is read-only and empty.
+            keeper: Holds it within limits.
+
+        Raises:
+            SandboxError: the sandbox itself failed.
+        """
+        scene = _scene(mounts, cwd, env, network, root)
+        with ExitStack() as opened:
+            launch = self.launch(scene, view.start(command), opened)
+            return supervise(launch, timeout_s, self._output_limit, keeper)
+
+    def start(
+        self,
+        command: Sequence[str],
+        terminal: int,
+        *,
+        mounts: Sequence[Mount],
+        cwd: str,
+        env: Mapping[str, str],
+        root: RootFolder,
+        keeper: Keeper | None = None,
+    ) -> LongProcess:
+        """Start a command that owns a terminal, and runs until it is ended.
+
+        Args:
+            command: Program and arguments.
+            terminal: The open end that programs use.
+            mounts: What it sees besides the system.
+            cwd: Where it starts.
+            env: Variables besides the few that are always there.
+            root: What it has as /.
+            keeper: Holds it within limits.
+
+        Raises:
+            SandboxError: the sandbox itself failed.
+        """
+        scene = _scene(mounts, cwd, env, False, root)
+        return LongProcess(
+            lambda opened: self.launch(scene, view.start(command, terminal=True), opened),
+            terminal,
+            keeper,
+        )
+
+
+def _scene(
+    mounts: Sequence[Mount],
+    cwd: str,
+    env: Mapping[str, str],
+    network: bool,
+    root: RootFolder | None,
+) -> Scene:
+    checked = (*view.system_mounts(network=network), *view.check_mounts(mounts))
+    if root is not None:
+        return Scene(
+            mounts=root.mounted(checked),
+            cwd=cwd,
+            env=view.environment(cwd, env, home=HOME),
+            root=root.path,
+            network=network,
+        )
+    return Scene(
+        mounts=checked,
+        cwd=cwd,
+        env=view.environment(cwd, env, home="/tmp"),
+        links=view.system_links(),
+        files=view.etc_files(network=network),
+        network=network,
+    )
