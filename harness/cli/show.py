@@ -102,6 +102,7 @@ def _lines(trial: TrialRecord, trajectory: Trajectory | None, title: str) -> Ite
             else:
                 why = f" ({first})" if first else ""
                 yield f"  {score.label.capitalize()}: {score.value}{why}"
+    yield from (f"  Not done here: {line}" for line in trial.ignored)
     yield from _changes(trial)
     if trial.error:
         yield ""

@@ -98,6 +98,8 @@ class TrialPage:
     tool_changes: tuple[ChangeView, ...]
     request_changes: tuple[ChangeView, ...]
     facts: tuple[Fact, ...]
+    ignored: tuple[str, ...]
+    """What the task's files ask for and was not done."""
     scores: tuple[ScoreView, ...]
     unscored: str
     """Said once instead of the scores where every score says the same; else empty."""

@@ -195,6 +195,7 @@ def _pages(
                     "What went wrong" if marks[index].kind == "unscored" else "Why it ended"
                 ),
                 facts=trial_page.facts(trial, trajectory),
+                ignored=trial.ignored,
                 scores=trial_page.scores(trial),
                 unscored=trial_page.unscored(trial),
                 output=trial_page.handed_in(trajectory),

@@ -55,6 +55,7 @@ def trial_record(
     *,
     duration_s: float,
     replayed: Replayed | None = None,
+    ignored: tuple[str, ...] = (),
 ) -> TrialRecord:
     """The line of a trial; without `replayed` it had no cassette."""
     used = replayed or Replayed()
@@ -94,6 +95,7 @@ def trial_record(
         request_differences=used.request_differences,
         request_changes=used.request_changes,
         miss=used.miss,
+        ignored=ignored,
         transcript_digest=transcript_digest(trajectory),
         task_digest=spec.task.digest,
         variant_digest=digest(variant),

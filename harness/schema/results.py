@@ -122,6 +122,8 @@ class TrialRecord(Record):
     """Of a trial that ended in a replay miss."""
     untold: tuple[Untold, ...] = ()
     """Of a trial that others ran: numbers that its files do not tell, and that are 0 here."""
+    ignored: tuple[str, ...] = ()
+    """What the task's files ask for and only a container engine does, and what stood in for it."""
     transcript_digest: str
     """Of the neutral transcript: equal digests mean word-for-word the same conversation."""
     task_digest: str

@@ -11,6 +11,16 @@ from tests.report.sample_run import sample_run
 ERROR = "not runnable here: needs <b>1 GPU</b>"
 
 
+def test_what_a_tasks_files_ask_for_and_is_not_done_is_listed_on_its_page():
+    sample = sample_run(tasks=("sum-sales",), variants=("baseline",), repeats=1)
+    lines = ("Dockerfile, line 3: RUN <apt-get> install gcc", "Python 3.12 is asked for")
+    trial = sample.trials[0].model_copy(update={"ignored": lines})
+    page = parse(render(sample.run, (trial,), sample.load))
+    listed = page.one("article", id=anchor(trial)).one("details")
+    assert [item.text for item in listed.all("li")] == list(lines)
+    assert listed.one("summary").text.startswith("2 things that the task's files ask for are not")
+
+
 def test_a_skipped_trial_is_told_apart_from_one_without_a_result():
     sample = sample_run(tasks=("sum-sales",), variants=("baseline",), repeats=2)
     skipped, other = (
