@@ -14,6 +14,7 @@ from harness.report.exported import (
     AGENT,
     ExportedFile,
     Times,
+    agent_version,
     json_text,
     known,
     price_of,
@@ -249,8 +250,8 @@ def _agent(run: RunRecord, trial: TrialRecord, trajectory: Trajectory) -> dict[s
     settings = variant.loop.model_dump(mode="json", exclude_defaults=True) if variant else None
     offered = next((e.data.get("tools") for e in trajectory.events if "tools" in e.data), None)
     return {
-        "name": AGENT,
-        "version": run.versions.get(AGENT, "unknown"),
+        "name": trial.variant if run.imported else AGENT,
+        "version": agent_version(run),
         **known(
             model_name=variant.model.name if variant else _only(trial.response_models),
             extra=known(
@@ -280,16 +281,16 @@ def _final_metrics(trial: TrialRecord, trajectory: Trajectory, steps: int) -> di
             total_cost_usd=trial.cost_usd,
         ),
         "total_steps": steps,
-        "extra": {
-            **known(total_cache_write_tokens=usage.cache_write),
-            "model_calls": trial.model_calls,
-            "failed_calls": trajectory.failed_calls,
-            "calls_without_usage": usage.missing_calls,
-            "tool_calls": trial.tool_calls_made,
-            "iterations": trial.iterations,
-            "attempts": trial.attempts,
-            "duration_s": trajectory.duration_s,
-        },
+        "extra": known(
+            total_cache_write_tokens=usage.cache_write,
+            model_calls=None if "model_calls" in trial.untold else trial.model_calls,
+            failed_calls=trajectory.failed_calls,
+            calls_without_usage=usage.missing_calls,
+            tool_calls=None if "tool_calls" in trial.untold else trial.tool_calls_made,
+            iterations=None if "iterations" in trial.untold else trial.iterations,
+            attempts=trial.attempts,
+            duration_s=trajectory.duration_s,
+        ),
     }
 
 
@@ -326,7 +327,7 @@ def _extra(
 def _notes(trajectory: Trajectory, steps: _Steps) -> str:
     """What a reader who adds up the steps must know."""
     without = trajectory.model_calls - trajectory.failed_calls - len(steps.answers)
-    if without <= 0:
+    if without <= 0 or not trajectory.events:
         return ""
     return (
         f"{plural(without, 'answered model call')} gave no step, or which step cannot be told;"

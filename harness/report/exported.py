@@ -113,6 +113,16 @@ def variant_of(run: RunRecord, trial: TrialRecord) -> Variant | None:
     return next((one for one in run.variants if one.name == trial.variant), None)
 
 
+def agent_name(run: RunRecord, variant: str) -> str:
+    """What a variant is called where agents are compared."""
+    return variant if run.imported else f"{AGENT}-{variant}"
+
+
+def agent_version(run: RunRecord) -> str:
+    """Version of what ran the trials."""
+    return "unknown" if run.imported else run.versions.get(AGENT, "unknown")
+
+
 def price_of(run: RunRecord, trial: TrialRecord) -> Price | None:
     """What a single call is charged; None where the trial's cost was made otherwise.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from harness.report.exported import verdict_error
 from harness.schema.loop_config import TerminationReason
-from harness.schema.results import TrialRecord, Verdict
+from harness.schema.results import RunRecord, TrialRecord
 from harness.schema.trajectory import Trajectory
 
 _OF_ENDING = {
@@ -38,6 +39,8 @@ _OF_VERIFIER = (
 )
 """What the verifier's errors say; the others are about a file that cannot be understood."""
 
+_NAMED = re.compile(r"(?P<name>[A-Za-z]\w*(?:Error|Timeout)): (?P<message>.*)", re.DOTALL)
+
 
 @dataclass(frozen=True, slots=True)
 class Raised:
@@ -47,14 +50,20 @@ class Raised:
     message: str
 
 
-def raised(trial: TrialRecord, trajectory: Trajectory | None) -> Raised | None:
+def raised(run: RunRecord, trial: TrialRecord, trajectory: Trajectory | None) -> Raised | None:
     """The exception of a trial; the agent's goes before the verifier's, as in Harbor."""
     name = _of_agent(trial, trajectory)
+    failed = verdict_error(trial.verdict)
     if name is not None:
-        return Raised(name, trial.error or trial.termination_reason.value.replace("_", " "))
-    if trial.verdict is not None and trial.verdict.error is not None:
-        return Raised(_of_verifier(trial.verdict), trial.verdict.error)
-    return None
+        message = trial.error or trial.termination_reason.value.replace("_", " ")
+    elif failed:
+        name, message = _of_verifier(failed), failed
+    else:
+        return None
+    if run.imported and (named := _NAMED.match(message)):
+        # It was Harbor's own before it was imported.
+        return Raised(named["name"], named["message"])
+    return Raised(name, message)
 
 
 def _of_agent(trial: TrialRecord, trajectory: Trajectory | None) -> str | None:
@@ -71,7 +80,6 @@ def _of_agent(trial: TrialRecord, trajectory: Trajectory | None) -> str | None:
     return _OF_ENDING.get(reason)
 
 
-def _of_verifier(verdict: Verdict) -> str:
-    said = verdict_error(verdict)
+def _of_verifier(said: str) -> str:
     found = (name for words, name in _OF_VERIFIER if words in said)
     return next(found, "VerifierOutputParseError")

@@ -9,8 +9,8 @@ from typing import Any
 
 from harness.report.exported import ExportedFile, iso, json_text, stable_id
 from harness.report.harbor_trial import (
-    ENVIRONMENT,
     agent_config,
+    environment,
     harbor_trial,
     job_name,
     suite_path,
@@ -60,8 +60,8 @@ def _config(run: RunRecord) -> dict[str, Any]:
         "job_name": job_name(run),
         "jobs_dir": ".",
         "n_attempts": run.repeats,
-        "environment": ENVIRONMENT,
-        "agents": [agent_config(variant) for variant in run.variants],
+        "environment": environment(run),
+        "agents": [agent_config(run, variant) for variant in run.variants],
         "datasets": [{"path": suite_path(run), "task_names": sorted(run.tasks)}],
     }
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from harness.report.atif import atif, prompt_tokens
 from harness.report.exported import (
-    AGENT,
     ExportedFile,
     Times,
+    agent_name,
+    agent_version,
     iso,
     json_text,
     known,
@@ -29,9 +30,6 @@ from harness.report.steps import steps_of
 from harness.schema.results import RunRecord, TrialRecord
 from harness.schema.suite import Variant
 from harness.schema.trajectory import Event, Trajectory
-
-ENVIRONMENT = {"import_path": "harness.sandbox"}
-"""Without a word, Harbor takes an environment for Docker."""
 
 _ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _ID_LENGTH = 7
@@ -99,10 +97,15 @@ def suite_path(run: RunRecord) -> str:
     return str(path)
 
 
-def agent_config(variant: Variant) -> dict[str, Any]:
+def environment(run: RunRecord) -> dict[str, Any]:
+    """Where trials ran: without a word, Harbor takes it for Docker."""
+    return {} if run.imported else {"import_path": "harness.sandbox"}
+
+
+def agent_config(run: RunRecord, variant: Variant) -> dict[str, Any]:
     """A variant as Harbor's AgentConfig: in its tables, an agent is what is compared."""
     return {
-        "name": agent_name(variant.name),
+        "name": agent_name(run, variant.name),
         "model_name": f"{variant.model.provider}/{variant.model.name}",
         "kwargs": {
             "variant": variant.name,
@@ -114,11 +117,6 @@ def agent_config(variant: Variant) -> dict[str, Any]:
             ),
         },
     }
-
-
-def agent_name(variant: str) -> str:
-    """What Harbor's tables call a variant."""
-    return f"{AGENT}-{variant}"
 
 
 def _result(
@@ -187,23 +185,27 @@ def _step_results(
 
 
 def _config(run: RunRecord, trial: TrialRecord, name: str) -> dict[str, Any]:
-    variant = variant_of(run, trial)
     return {
         "task": {"path": f"{suite_path(run)}/{trial.task}", "source": trial.suite},
         "trial_name": name,
         "trials_dir": job_name(run),
-        "agent": agent_config(variant) if variant else {"name": agent_name(trial.variant)},
-        "environment": ENVIRONMENT,
+        "agent": _agent_config(run, trial),
+        "environment": environment(run),
         "job_id": str(stable_id(run)),
     }
+
+
+def _agent_config(run: RunRecord, trial: TrialRecord) -> dict[str, Any]:
+    variant = variant_of(run, trial)
+    return agent_config(run, variant) if variant else {"name": agent_name(run, trial.variant)}
 
 
 def _agent_info(run: RunRecord, trial: TrialRecord) -> dict[str, Any]:
     variant = variant_of(run, trial)
     model = {"name": variant.model.name, "provider": variant.model.provider} if variant else None
     return {
-        "name": agent_name(trial.variant),
-        "version": run.versions.get(AGENT, "unknown"),
+        "name": agent_name(run, trial.variant),
+        "version": agent_version(run),
         "model_info": model,
     }
 
@@ -221,7 +223,7 @@ def _metadata(trial: TrialRecord, trajectory: Trajectory | None) -> dict[str, An
 def _exception_info(
     run: RunRecord, trial: TrialRecord, trajectory: Trajectory | None
 ) -> dict[str, Any] | None:
-    exception = raised(trial, trajectory)
+    exception = raised(run, trial, trajectory)
     if exception is None:
         return None
     return {

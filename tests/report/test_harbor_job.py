@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,13 @@ from harness.errors import (
 from harness.report.exported import write_files
 from harness.report.harbor_job import harbor_files
 from harness.runner.verifier import read_rewards
+from harness.schema.environment import folder_environment
 from harness.schema.loop_config import TerminationReason
 from harness.schema.results import Verdict
 from harness.schema.trajectory import UsageTotal
 from tests.loop.support import run
 from tests.report.exports import (
+    as_atif,
     as_harbor,
     check_harbor,
     every_ending,
@@ -38,6 +41,7 @@ from tests.report.exports import (
 )
 from tests.report.hostile import HOSTILE, hostile_run
 from tests.report.sample_run import SampleRun, sample_run
+from tests.sandbox.here import working_sandbox
 
 FEW = ("contact-card", "meeting-slot", "new-release", "sum-sales")
 EXCEPTIONS = {
@@ -119,9 +123,10 @@ def test_a_model_that_fails_is_told_by_how_it_failed(error, name):
     ],
 )
 def test_a_verifier_without_a_reward_is_told_by_what_it_left(tmp_path, file, content, name):
-    if file:
-        (tmp_path / file).write_text(content)
-    verdict = read_rewards(tmp_path, "its log")
+    with closing(working_sandbox().open(folder_environment(tmp_path), {})) as container:
+        if file:
+            container.write(f"/logs/verifier/{file}", content.encode())
+        verdict = read_rewards(container, "its log")
     sample = one_trial(termination_reason=TerminationReason.COMPLETED, verdict=verdict)
     result = only(results(sample))
     assert result["exception_info"]["exception_type"] == name
@@ -369,3 +374,24 @@ def comparable(stats: Any) -> Any:
                 names.sort()
     data["cost_usd"] = data["cost_usd"] and round(data["cost_usd"], 9)
     return data
+
+
+def test_trials_that_others_ran_keep_their_agents_name_and_their_exception():
+    sample = one_trial(
+        termination_reason=TerminationReason.MODEL_ERROR,
+        error="ApiUsageLimitError: no money left",
+        untold=("model_calls",),
+    )
+    there = sample.run.model_copy(update={"imported": "Harbor"})
+    result = only(results(SampleRun(there, sample.trials, sample.trajectories)))
+    assert result["agent_info"]["name"] == result["config"]["agent"]["name"] == "baseline"
+    assert result["agent_info"]["version"] == "unknown"
+    assert result["config"]["environment"] == {}
+    told = result["exception_info"]
+    assert (told["exception_type"], told["exception_message"]) == (
+        "ApiUsageLimitError",
+        "no money left",
+    )
+    (story,) = as_atif(SampleRun(there, sample.trials, sample.trajectories)).values()
+    assert story["agent"]["name"] == "baseline"
+    assert "model_calls" not in story["final_metrics"]["extra"]
