@@ -97,7 +97,7 @@ def _variable(key: str) -> str:
 def _places(value: str) -> Iterator[Path]:
     for word in value.split():
         path = url2pathname(urlsplit(word).path) if word.startswith("file://") else word
-        if not path.startswith("/") or ".." in Path(path).parts:
+        if not path.startswith("/") or ".." in Path(path).parts or Path(path) == Path("/"):
             continue
         yield Path(path)
         if Path(path).name == "simple":

@@ -50,7 +50,7 @@ def test_only_the_files_and_folders_that_are_named_are_shown(tmp_path: Path):
         "PIP_CONFIG_FILE": "/dev/null",
         "PIP_CERT": str(certificate),
         "PIP_EXTRA_INDEX_URL": f"https://files.example/simple {(tmp_path / 'simple').as_uri()}",
-        "PIP_FIND_LINKS": f"{tmp_path / 'wheels'} {tmp_path / 'missing'} relative",
+        "PIP_FIND_LINKS": f"{tmp_path / 'wheels'} {tmp_path / 'missing'} / relative",
     }
 
     shown = index_settings(host).mounts
