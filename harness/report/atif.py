@@ -20,6 +20,7 @@ from harness.report.exported import (
     price_of,
     rewards_of,
     safe_name,
+    settings_of,
     stable_id,
     times_of,
     variant_of,
@@ -247,7 +248,6 @@ def prompt_tokens(usage: UsageTotal) -> int | None:
 
 def _agent(run: RunRecord, trial: TrialRecord, trajectory: Trajectory) -> dict[str, Any]:
     variant = variant_of(run, trial)
-    settings = variant.loop.model_dump(mode="json", exclude_defaults=True) if variant else None
     offered = next((e.data.get("tools") for e in trajectory.events if "tools" in e.data), None)
     return {
         "name": trial.variant if run.imported else AGENT,
@@ -257,10 +257,7 @@ def _agent(run: RunRecord, trial: TrialRecord, trajectory: Trajectory) -> dict[s
             extra=known(
                 variant=trial.variant,
                 provider=variant.model.provider if variant else None,
-                temperature=variant.model.temperature if variant else None,
-                preset=variant.preset if variant else None,
-                skills=variant.skills if variant else None,
-                loop=settings,
+                **settings_of(run, variant),
                 tools=offered,
             ),
         ),

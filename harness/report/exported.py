@@ -123,6 +123,20 @@ def agent_version(run: RunRecord) -> str:
     return "unknown" if run.imported else run.versions.get(AGENT, "unknown")
 
 
+def settings_of(run: RunRecord, variant: Variant | None) -> dict[str, Any]:
+    """How a variant is set; nothing of trials that others ran, whose settings are not known."""
+    if variant is None or run.imported:
+        return {}
+    return {
+        "preset": variant.preset,
+        "skills": variant.skills,
+        **known(
+            temperature=variant.model.temperature,
+            loop=variant.loop.model_dump(mode="json", exclude_defaults=True),
+        ),
+    }
+
+
 def price_of(run: RunRecord, trial: TrialRecord) -> Price | None:
     """What a single call is charged; None where the trial's cost was made otherwise.
 

@@ -16,10 +16,10 @@ from harness.report.exported import (
     agent_version,
     iso,
     json_text,
-    known,
     plain_text,
     rewards_of,
     safe_name,
+    settings_of,
     stable_id,
     times_of,
     variant_of,
@@ -107,15 +107,7 @@ def agent_config(run: RunRecord, variant: Variant) -> dict[str, Any]:
     return {
         "name": agent_name(run, variant.name),
         "model_name": f"{variant.model.provider}/{variant.model.name}",
-        "kwargs": {
-            "variant": variant.name,
-            "preset": variant.preset,
-            "skills": variant.skills,
-            **known(
-                temperature=variant.model.temperature,
-                loop=variant.loop.model_dump(mode="json", exclude_defaults=True),
-            ),
-        },
+        "kwargs": settings_of(run, variant),
     }
 
 

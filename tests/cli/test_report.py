@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.runner.log import RunLog
 from tests.cli.conftest import Harness
 
 
@@ -80,3 +81,19 @@ def test_what_was_exported_can_be_imported(recorded: Path, harness: Harness):
     done = harness("import", "conversation", "out/atif/first/fruit__plain__0.json")
     assert done.code == 0
     assert "fruit__plain__0/0.jsonl: 2 turns and 1 tool result from" in done.out
+
+
+def test_an_exported_job_is_imported_with_the_same_outcomes_and_tokens(
+    recorded: Path, harness: Harness
+):
+    assert harness("report", "first", "--format", "harbor", "-o", "out").code == 0
+    assert harness("import", "harbor", "out/harbor/first", "--out", "again").code == 0
+
+    def facts(folder: str) -> list[tuple[object, ...]]:
+        return sorted(
+            (trial.task, trial.repeat, trial.outcome, trial.model_calls, trial.usage.output)
+            for trial in RunLog(Path(folder)).trials()
+        )
+
+    assert facts("again") == facts("reports/first")
+    assert {fact[2] for fact in facts("again")} == {"passed", "failed"}
