@@ -163,7 +163,7 @@ class _Stage:
                 self._copy(instruction)
             elif instruction.name == "RUN":
                 self._run(instruction)
-            else:
+            elif (instruction.name, instruction.value) not in (("USER", "root"), ("USER", "0")):
                 self._ignore(instruction.line, f"{instruction.name} {instruction.value}")
 
     def _variables(self) -> dict[str, str]:

@@ -279,7 +279,7 @@ def merged(*parts: Sequence[str]) -> tuple[str, ...]:
             beyond = word[match.end() :]
             if beyond.startswith("[") and beyond.endswith("]") and name in kept:
                 kept[word.lower()] = words
-            elif beyond or name not in kept:
+            elif (beyond or name not in kept) and kept.get(name) != words:
                 kept.pop(name, None)
                 kept[name] = words
     return tuple(word for words in kept.values() for word in words)

@@ -33,16 +33,36 @@ def parse_overrides(overrides: Sequence[str], file: SuiteFile) -> Overrides:
     merged: dict[str, Any] = {}
     for text in overrides:
         where = f"--set {text}"
-        key, equals, raw = text.partition("=")
-        parts = [part.strip() for part in key.split(".")]
-        if not equals or not all(parts):
-            raise ConfigurationError(f"{where}: must be written key=value, as in repeats=1")
-        change: Any = _value(raw.strip())
-        for part in reversed(parts):
-            change = {part: change}
+        change, parts = _change(text, where)
         _check_override(change, parts, file, where)
         merged = merge(merged, change)
     return Overrides(merged.get("loop", {}), merged.get("model", {}), merged.get("repeats"))
+
+
+def named_model(overrides: Sequence[str]) -> dict[str, Any]:
+    """The keys of a model that the changes set, unchecked.
+
+    Raises:
+        ConfigurationError: a change that is not written as one.
+    """
+    merged: dict[str, Any] = {}
+    for text in overrides:
+        change, parts = _change(text, f"--set {text}")
+        if parts[0] == "model" and len(parts) > 1:
+            merged = merge(merged, change["model"])
+    return merged
+
+
+def _change(text: str, where: str) -> tuple[dict[str, Any], list[str]]:
+    """What one text changes, as tables, and its key."""
+    key, equals, raw = text.partition("=")
+    parts = [part.strip() for part in key.split(".")]
+    if not equals or not all(parts):
+        raise ConfigurationError(f"{where}: must be written key=value, as in repeats=1")
+    change: Any = _value(raw.strip())
+    for part in reversed(parts):
+        change = {part: change}
+    return change, parts
 
 
 def _check_override(change: dict[str, Any], parts: list[str], file: SuiteFile, where: str) -> None:

@@ -16,6 +16,7 @@ import yaml
 from harness.errors import BadInputError, ConfigurationError
 from harness.loader.output import output_spec
 from harness.loader.overrides import merge, parse_overrides, refuse_named_conditions
+from harness.loader.plain import is_tasks
 from harness.loader.reading import read_text, validated, yaml_problem
 from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.names import Name
@@ -33,7 +34,8 @@ def is_scenarios(path: Path) -> bool:
     """Whether a path is a scenario file, or a folder of them and not a suite of another kind."""
     if path.is_file():
         return path.suffix in SUFFIXES
-    return path.is_dir() and not (path / "suite.toml").exists() and bool(_files(path))
+    has_settings = (path / "suite.toml").exists() or is_tasks(path)
+    return path.is_dir() and not has_settings and bool(_files(path))
 
 
 def load_scenarios(

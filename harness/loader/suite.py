@@ -15,6 +15,7 @@ from harness.loader.overrides import (
     parse_overrides,
     refuse_named_conditions,
 )
+from harness.loader.plain import NO_MODEL, is_tasks, plain_suite, task_folders
 from harness.loader.reading import known, read_toml, validated
 from harness.loader.scenarios import is_scenarios, load_scenarios
 from harness.loader.task import load_task
@@ -25,28 +26,45 @@ from harness.schema.suite_file import SuiteFile, VariantFile
 
 
 def load_suite(
-    folder: Path, *, overrides: Sequence[str] = (), preset: PresetName | None = None
+    folder: Path,
+    *,
+    overrides: Sequence[str] = (),
+    preset: PresetName | None = None,
+    needs_model: bool = True,
 ) -> Suite:
     """Load a suite and everything in it, and check that its parts fit each other.
 
     Args:
-        folder: holds suite.toml and one folder per task, or scenario files; or one such file.
+        folder: holds suite.toml and one folder per task, or tasks alone, or scenario files; or it
+            is one task, or one file of scenarios.
         overrides: `key=value` as after `--set`; they win over variants and tasks.
         preset: in place of the one that each variant names.
+        needs_model: refuse tasks alone for which no model is named; otherwise they have no
+            variants.
 
     Raises:
         BadInputError: the first thing that cannot be used, with file and key.
     """
     if is_scenarios(folder):
         return load_scenarios(folder, overrides=overrides, preset=preset)
-    path = folder / "suite.toml"
     if not folder.is_dir():
         raise BadInputError(f"{folder}: no such suite folder")
-    file = validated(SuiteFile, read_toml(path, purpose=_PURPOSE), where=str(path))
+    path = folder / "suite.toml"
+    if not path.is_file() and is_tasks(folder):
+        path = folder
+        file = plain_suite(folder, overrides)
+    else:
+        file = validated(SuiteFile, read_toml(path, purpose=_PURPOSE), where=str(path))
     check_raising(file, str(path))
+    if needs_model and file.model == NO_MODEL:
+        raise BadInputError(
+            f"{folder}: has no suite.toml that names a model; name it with"
+            " --set model.provider=PROVIDER --set model.name=NAME"
+        )
+    entries = () if file.model == NO_MODEL else file.variants
     changes = parse_overrides(overrides, file)
     tasks = tuple(_with_model_overrides(task, changes.model) for task in _load_tasks(folder))
-    variants = tuple(_variant(entry, file, changes, path, preset) for entry in file.variants)
+    variants = tuple(_variant(entry, file, changes, path, preset) for entry in entries)
     suite = Suite(
         name=file.name,
         version=file.version,
@@ -63,7 +81,7 @@ def load_suite(
     return suite
 
 
-_PURPOSE = "the suite's settings; only a folder of scenario files (*.yaml) needs none"
+_PURPOSE = "the suite's settings; only folders of tasks or of scenario files (*.yaml) need none"
 
 
 def applies(variant: Variant, task: Task) -> bool:
@@ -111,15 +129,11 @@ def _with_model_overrides(task: Task, change: Mapping[str, Any]) -> Task:
 
 
 def _load_tasks(folder: Path) -> list[Task]:
-    tasks = []
-    for child in sorted(folder.iterdir()):
-        if child.name.startswith((".", "_")) or not child.is_dir():
-            continue
-        if not (child / "task.toml").is_file() and not (child / "instruction.md").is_file():
-            continue
-        tasks.append(load_task(child))
+    tasks = [load_task(found) for found in task_folders(folder)]
     if not tasks:
-        raise BadInputError(f"{folder}: no task in it; a task is a folder with a task.toml")
+        raise BadInputError(
+            f"{folder}: no task in it; a task is a folder with a task.toml or a task.md"
+        )
     return tasks
 
 

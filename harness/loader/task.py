@@ -1,7 +1,8 @@
-"""A task's folder, in Harbor's layout, as a Task."""
+"""A task's folder as a Task."""
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 import re
@@ -9,19 +10,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import yaml
-from pydantic import ConfigDict
+from pydantic import BaseModel, ConfigDict
 
 from harness.errors import BadInputError, ConfigurationError
+from harness.loader.layouts import Layout, read_layout
+from harness.loader.machine import MachineSource, read_machine
 from harness.loader.output import output_spec
-from harness.loader.reading import known, read_text, read_toml, validated, yaml_problem
-from harness.schema.environment import Solution, Step, Verifier, folder_environment
+from harness.loader.reading import known, read_text, validated, yaml_problem
+from harness.loader.steps import read_steps
 from harness.schema.record import Record
 from harness.schema.suite import Skill, Task
 from harness.schema.suite_file import Name
-from harness.schema.task_file import HarnessSection, TaskFile
-
-_AGENT_SEES = ("task.toml", "instruction.md", "environment", "checks.py")
-"""What a trial can depend on, beside the tests; the solution is not part of it."""
+from harness.schema.task_file import HarnessSection, MetadataSection, Section
 
 
 class _FrontMatter(Record):
@@ -45,40 +45,66 @@ def load_task(folder: Path) -> Task:
     Raises:
         BadInputError: a file is missing or cannot be used; the text names it and the key.
     """
-    config_path = folder / "task.toml"
-    file = validated(
-        TaskFile,
-        read_toml(config_path, purpose="the task's settings"),
-        where=str(config_path),
-    )
+    layout = read_layout(folder)
+    file = layout.file
     ours = file.metadata.harness
-    _check_tool_names(ours, f"{config_path}: metadata.harness")
-    tests = folder / "tests"
-    read_text(tests / "test.sh", purpose="the task's verifier")
-    step = Step(
-        instruction=_instruction(folder / "instruction.md"),
-        agent_timeout_s=file.agent.timeout_sec,
-        solution=_solution(folder / "solution"),
-        verifier=Verifier(tests=(tests,), timeout_s=file.verifier.timeout_sec),
+    _check_tool_names(ours, f"{layout.config}: metadata.harness")
+    source = MachineSource(folder / "environment", "environment", "environment", str(layout.config))
+    environment = read_machine(file.environment, source)
+    found = read_steps(layout, environment)
+    told = unknown_keys(file, layout.config.name)
+    environment = environment.model_copy(
+        update={
+            "ignored": (*environment.ignored, *layout.ignored, *found.ignored, *told),
+            "needs": tuple(dict.fromkeys((*environment.needs, *layout.needs, *found.needs))),
+        }
     )
+    judged = _judged(layout)
     task = Task(
         name=_name(folder),
         folder=folder,
-        instruction=step.instruction,
-        tests=tests,
-        environment=folder_environment(_workdir(folder)),
-        steps=(step,),
+        instruction=found.steps[0].instruction,
+        tests=layout.tests,
+        environment=environment,
+        steps=found.steps,
+        reward_strategy=file.multi_step_reward_strategy or "mean",
         tools=ours.tools,
         output=ours.output,
         skills=_skills(folder, ours),
         expected_endings=ours.expected_endings,
         model=ours.model,
         tags=ours.tags,
-        digest=_digest(folder, (*_AGENT_SEES, "tests")),
-        tests_digest=_digest(folder, ("tests",)),
+        digest=_digest(folder, (*layout.seen, *_asked(layout), *judged)),
+        tests_digest=_digest(folder, judged),
     )
     output_spec(task)
     return task
+
+
+def unknown_keys(section: BaseModel, where: str, above: str = "") -> Iterator[str]:
+    """What a file has beside the keys that mean something, each with what may have been meant."""
+    fields = type(section).model_fields
+    if not isinstance(section, MetadataSection):
+        for key in section.model_extra or ():
+            close = difflib.get_close_matches(key, fields, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            yield f"{where}: {above}{key}: unknown key{hint}"
+    for name in fields:
+        value = getattr(section, name)
+        for inner in value if isinstance(value, tuple) else (value,):
+            if isinstance(inner, Section | MetadataSection):
+                yield from unknown_keys(inner, where, f"{above}{name}.")
+
+
+def _asked(layout: Layout) -> Iterator[str]:
+    for step in layout.file.steps or ():
+        yield from (f"steps/{step.name}/{part}" for part in ("instruction.md", "workdir"))
+
+
+def _judged(layout: Layout) -> list[str]:
+    """Where the tests are, within the task's folder."""
+    steps = layout.file.steps or ()
+    return [layout.tests.name, *(f"steps/{step.name}/tests" for step in steps)]
 
 
 def _name(folder: Path) -> str:
@@ -101,32 +127,6 @@ def _check_tool_names(ours: HarnessSection, where: str) -> None:
             f"{where}.output.name = {ours.output.name!r}: a tool of the task has this name;"
             " choose another"
         )
-
-
-def _instruction(path: Path) -> str:
-    lines = read_text(path, purpose="what the agent is asked to do").splitlines()
-    while lines and (not lines[0].strip() or _is_canary(lines[0])):
-        lines.pop(0)
-    text = "\n".join(lines).strip()
-    if not text:
-        raise BadInputError(f"{path}: empty; write what the agent is asked to do")
-    return text
-
-
-def _is_canary(line: str) -> bool:
-    stripped = line.strip()
-    return stripped.startswith(("<!--", "#")) and "canary" in stripped.lower()
-
-
-def _workdir(folder: Path) -> Path:
-    workdir = folder / "environment" / "workspace"
-    if not workdir.is_dir():
-        raise BadInputError(f"{workdir}: no such folder; it holds the files the agent starts with")
-    return workdir
-
-
-def _solution(folder: Path) -> Solution | None:
-    return Solution(folder=folder) if (folder / "solve.sh").is_file() else None
 
 
 def _skills(folder: Path, ours: HarnessSection) -> tuple[Skill, ...]:

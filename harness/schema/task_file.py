@@ -1,17 +1,16 @@
 """task.toml: Harbor's task configuration, and what we add under `[metadata.harness]`.
 
-Keys of Harbor's that would change a trial in a way this package does not honour (steps, environment
-variables, users, health checks) are left out on purpose: such a file is refused, not half obeyed.
-So is any network but none, which is what every trial gets. What sizes or builds a container (image,
-build timeout, processors, memory, storage, place of the skills) is read for the sake of other
-runners and changes nothing here.
+Every key of Harbor 0.25 is here, older spellings included. As with Harbor, a key that is not known
+is no error, but for our own table; the loader lists it.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+import unicodedata
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AliasChoices, ConfigDict, Field
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from harness.schema.loop_config import TerminationReason
@@ -20,28 +19,93 @@ from harness.schema.suite import OutputConfig
 
 ToolName = Literal["shell", "read_file", "write_file", "list_dir"]
 
-
-def _without_network(value: object) -> object:
-    if value not in (None, "no-network", (), False):
-        raise PydanticCustomError("network", "trials have no network; leave the key out")
-    return value
+_SIZES = {"K": 1 / 1024, "M": 1, "G": 1024}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMG])", re.IGNORECASE)
+_NOT_PORTABLE = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 
 
-NetworkMode = Annotated[
-    Literal["no-network", "public", "allowlist"] | None, AfterValidator(_without_network)
-]
-AllowedHosts = Annotated[tuple[str, ...] | None, AfterValidator(_without_network)]
-AllowInternet = Annotated[bool | None, AfterValidator(_without_network)]
+def _size(text: str) -> str:
+    if _SIZE.fullmatch(text.strip()) is None:
+        raise PydanticCustomError("size", "write it like 512M or 2G")
+    return text
 
 
-class Author(Record):
+def megabytes(size: str) -> int:
+    """What a text like `2G` means."""
+    match = _SIZE.fullmatch(size.strip())
+    assert match is not None
+    return int(float(match[1]) * _SIZES[match[2].upper()])
+
+
+def _step_name(name: str) -> str:
+    if not name.strip(". ") or name.endswith((".", " ")) or _NOT_PORTABLE.search(name):
+        raise PydanticCustomError("step_name", "must be the name of a folder under steps/")
+    return name
+
+
+def _different_names(steps: tuple[StepSection, ...]) -> tuple[StepSection, ...]:
+    names = [unicodedata.normalize("NFC", step.name).casefold() for step in steps]
+    for name in names:
+        if names.count(name) > 1:
+            raise PydanticCustomError("step_names", "two steps have the same name; rename one")
+    return steps
+
+
+def _inside(path: str) -> str:
+    if ".." in path.split("/"):
+        raise PydanticCustomError("artifact", "must not have '..' in it")
+    return path
+
+
+def _destination(path: str) -> str:
+    if path.startswith("/") or "\\" in path or path.rstrip("/") == "manifest.json":
+        raise PydanticCustomError("artifact", "must be a path within the folder of artifacts")
+    return _inside(path)
+
+
+def _number_as_text(value: Any) -> Any:
+    return str(value) if type(value) is int else value
+
+
+def _as_threshold(value: Any) -> Any:
+    """A bare number is for the reward called `reward`."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return {"reward": value} if is_number else value
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _streamable(value: Any) -> Any:
+    return "streamable-http" if value == "http" else value
+
+
+def _network(value: Any) -> Any:
+    """`none` is BenchFlow's word."""
+    return "no-network" if value == "none" else value
+
+
+NetworkMode = Annotated[Literal["no-network", "public", "allowlist"], BeforeValidator(_network)]
+Size = Annotated[str, AfterValidator(_size)]
+User = Annotated[str, BeforeValidator(_number_as_text)]
+"""A name or a number."""
+
+
+class Section(Record):
+    """A table of Harbor's: keys beyond these are kept, to be told of."""
+
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
+
+
+class Author(Section):
     """One author of a task."""
 
     name: str
     email: str | None = None
 
 
-class PackageInfo(Record):
+class PackageInfo(Section):
     """`[task]`: what identifies the task in a registry."""
 
     name: str
@@ -52,55 +116,127 @@ class PackageInfo(Record):
     keywords: tuple[str, ...] = ()
 
 
-class AgentSection(Record):
+class AgentSection(Section):
     """`[agent]`."""
-
-    model_config = ConfigDict(allow_inf_nan=False)
 
     timeout_sec: float | None = Field(default=None, gt=0)
     """Seconds the agent may take; None is no limit."""
-    network_mode: NetworkMode = None
-    allowed_hosts: AllowedHosts = None
+    user: User | None = None
+    network_mode: NetworkMode | None = None
+    allowed_hosts: tuple[str, ...] | None = None
 
 
-class VerifierSection(Record):
-    """`[verifier]`."""
+class HealthcheckSection(Section):
+    """`[environment.healthcheck]`: a command that must succeed before the agent begins."""
 
-    model_config = ConfigDict(allow_inf_nan=False)
+    command: str
+    interval_sec: float = Field(default=5.0, ge=0)
+    timeout_sec: float = Field(default=30.0, gt=0)
+    start_period_sec: float = Field(default=0.0, ge=0)
+    start_interval_sec: float = Field(default=5.0, ge=0)
+    retries: int = Field(default=3, ge=1)
 
-    timeout_sec: float = Field(default=600, gt=0)
-    """Seconds the verifier may take."""
-    network_mode: NetworkMode = None
-    allowed_hosts: AllowedHosts = None
-    environment_mode: Literal["shared"] | None = None
+
+class TpuSection(Section):
+    """`[environment.tpu]`."""
+
+    type: str = Field(min_length=1)
+    topology: str
 
 
-class EnvironmentSection(Record):
-    """`[environment]`: for those who run the task in a container."""
+class McpServer(Section):
+    """One of `[[environment.mcp_servers]]`."""
 
-    model_config = ConfigDict(allow_inf_nan=False)
+    name: str
+    transport: Annotated[
+        Literal["stdio", "sse", "streamable-http"], BeforeValidator(_streamable)
+    ] = "sse"
+    url: str | None = None
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    headers: dict[str, str] = Field(default_factory=dict)
 
-    network_mode: NetworkMode = None
-    allowed_hosts: AllowedHosts = None
-    allow_internet: AllowInternet = None
+
+class EnvironmentSection(Section):
+    """`[environment]`: the machine; `[verifier.environment]` is one for the verifier."""
+
+    network_mode: NetworkMode | None = None
+    allowed_hosts: tuple[str, ...] | None = None
+    allow_internet: bool | None = None
     """Harbor's older spelling of `network_mode`."""
     build_timeout_sec: float = Field(default=600, gt=0)
     docker_image: str | None = None
-    os: Literal["linux"] = "linux"
+    """A ready image, in place of a Dockerfile."""
+    os: Annotated[Literal["linux", "windows"], BeforeValidator(_lower)] = "linux"
     cpus: float | None = Field(default=None, gt=0)
     memory_mb: int | None = Field(default=None, gt=0)
     storage_mb: int | None = Field(default=None, gt=0)
-    memory: str | None = None
+    memory: Size | None = None
     """Harbor's older spelling of `memory_mb`, for instance `2G`."""
-    storage: str | None = None
-    gpus: int | None = Field(default=None, ge=0, le=0)
+    storage: Size | None = None
+    """Harbor's older spelling of `storage_mb`."""
+    gpus: int | None = Field(default=None, ge=0)
+    gpu_types: tuple[str, ...] | None = None
+    tpu: TpuSection | None = None
+    mcp_servers: tuple[McpServer, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict)
+    """Variables; `${VAR}` and `${VAR:-default}` stand for the host's."""
     skills_dir: str | None = None
-    """Where the container has the task's skills."""
-    workdir: Literal["/workspace"] | None = None
+    """Where the machine has the task's skills."""
+    healthcheck: HealthcheckSection | None = None
+    workdir: str | None = None
+    """Wins over the Dockerfile's."""
 
 
-class SolutionSection(Record):
-    """`[solution]`: nothing in it is honoured yet."""
+class CollectSection(Section):
+    """One of `[[verifier.collect]]`: run before artifacts are taken."""
+
+    command: str
+    service: str = "main"
+    timeout_sec: float = Field(default=60, gt=0)
+    user: User | None = None
+
+
+class VerifierSection(Section):
+    """`[verifier]`."""
+
+    timeout_sec: float = Field(default=600, gt=0)
+    """Seconds the verifier may take."""
+    env: dict[str, str] = Field(default_factory=dict)
+    user: User | None = None
+    network_mode: NetworkMode | None = None
+    allowed_hosts: tuple[str, ...] | None = None
+    environment_mode: Literal["shared", "separate"] | None = None
+    """Whether the verifier has a machine of its own; None follows from `environment`."""
+    environment: EnvironmentSection | None = None
+    collect: tuple[CollectSection, ...] = ()
+
+
+class SolutionSection(Section):
+    """`[solution]`."""
+
+    env: dict[str, str] = Field(default_factory=dict)
+
+
+class ArtifactSection(Section):
+    """An artifact with more than its path."""
+
+    source: Annotated[str, AfterValidator(_inside)]
+    destination: Annotated[str, AfterValidator(_destination)] | None = None
+    exclude: tuple[str, ...] = ()
+    service: str | None = None
+
+
+class StepSection(Section):
+    """One of `[[steps]]`."""
+
+    name: Annotated[str, AfterValidator(_step_name)]
+    agent: AgentSection = AgentSection()
+    verifier: VerifierSection = VerifierSection()
+    min_reward: Annotated[dict[str, float], BeforeValidator(_as_threshold)] | None = None
+    """Rewards below which the next steps are not begun; a number is for `reward`."""
+    healthcheck: HealthcheckSection | None = None
+    artifacts: tuple[str | ArtifactSection, ...] = ()
 
 
 class HarnessSection(Record):
@@ -128,7 +264,7 @@ class MetadataSection(Record):
     harness: HarnessSection = HarnessSection()
 
 
-class TaskFile(Record):
+class TaskFile(Section):
     """The whole file."""
 
     schema_version: str = Field(
@@ -143,3 +279,6 @@ class TaskFile(Record):
     verifier: VerifierSection = VerifierSection()
     environment: EnvironmentSection = EnvironmentSection()
     solution: SolutionSection = SolutionSection()
+    multi_step_reward_strategy: Literal["mean", "final"] | None = None
+    steps: Annotated[tuple[StepSection, ...], AfterValidator(_different_names)] | None = None
+    artifacts: tuple[str | ArtifactSection, ...] = ()

@@ -87,10 +87,32 @@ def test_leading_canary_lines_are_not_part_of_the_instruction(tmp_path: Path):
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ("[agent]\ntimeout_secs = 3", ["agent.timeout_secs", "unknown key", "'timeout_sec'"]),
+        ("[[steps]]\nname = '../x'", ["steps[0].name = '../x'", "folder under steps/"]),
+        (
+            "[[steps]]\nname = 'a'\n[[steps]]\nname = 'A'",
+            ["steps", "two steps have the same name"],
+        ),
+        ("[[steps]]\nname = 'one'", ["steps/one: no such folder"]),
+        ("[environment]\nmemory = '2X'", ["environment.memory = '2X'", "write it like 512M or 2G"]),
+        (
+            "[environment]\nmemory = '2G'\nmemory_mb = 1024",
+            ["environment.memory = '2G'", "contradicts memory_mb = 1024"],
+        ),
+        ("[environment]\nenv = {A = 1}", ["environment.env.A = 1", "string"]),
+        (
+            "[environment]\nnetwork_mode = 'some'",
+            ["environment.network_mode = 'some'", "allowlist"],
+        ),
+        ("artifacts = [{source = '../x'}]", ["artifacts[0].source = '../x'", "'..'"]),
+        (
+            "artifacts = [{source = '/x', destination = '/y'}]",
+            ["artifacts[0].destination = '/y'", "within the folder of artifacts"],
+        ),
+        (
+            "[verifier]\nenvironment_mode = 'shared'\nenvironment = {cpus = 1}",
+            ["verifier.environment_mode = 'shared'", "contradicts verifier.environment"],
+        ),
         ("[agent]\ntimeout_sec = '3'", ["agent.timeout_sec = '3'", "number"]),
-        ("[[steps]]\nname = 'one'", ["steps", "unknown key"]),
-        ("[verifier]\nenv = {A = 'b'}", ["verifier.env", "unknown key"]),
         ("[metadata.harness]\ntool = []", ["metadata.harness.tool", "'tools'"]),
         ("[metadata.harness]\ntools = ['shel']", ["metadata.harness.tools[0] = 'shel'", "'shell'"]),
         (
@@ -102,13 +124,6 @@ def test_leading_canary_lines_are_not_part_of_the_instruction(tmp_path: Path):
         ("[agent]\ntimeout_sec = inf", ["agent.timeout_sec = inf", "finite"]),
         ("[verifier]\ntimeout_sec = nan", ["verifier.timeout_sec = nan", "finite"]),
         ("[environment]\ncpus = inf", ["environment.cpus", "inf", "finite"]),
-        (
-            "[environment]\nnetwork_mode = 'public'",
-            ["environment.network_mode = 'public'", "trials have no network", "leave the key out"],
-        ),
-        ("[agent]\nnetwork_mode = 'allowlist'", ["agent.network_mode = 'allowlist'", "no network"]),
-        ("[verifier]\nallowed_hosts = ['a.b']", ["verifier.allowed_hosts", "no network"]),
-        ("[environment]\nallow_internet = true", ["allow_internet = True", "no network"]),
         ("[metadata.harness]\ntools = ['shell', 'shell']", ["harness.tools", "'shell'", "twice"]),
         (
             "[metadata.harness.output]\nname = 'shell'\nschema = {}",
@@ -129,7 +144,8 @@ def test_a_mistake_in_task_toml_is_named_with_file_and_key(
     with pytest.raises(BadInputError) as raised:
         load_task(folder)
     message = str(raised.value)
-    assert str(folder / "task.toml") in message
+    assert str(folder) in message
+    assert "task.toml" in message or "steps/one" in message
     assert "\n" not in message
     for word in words:
         assert word in message
