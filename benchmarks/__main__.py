@@ -21,6 +21,7 @@ def main() -> int:
         ours=fresh("benchmarks.ours"),
         recording=fresh("benchmarks.recording"),
         many=fresh("benchmarks.many"),
+        trials=fresh("benchmarks.trials"),
         peers=peers,
     )
     results = replay.run(replay.Plan(), workers)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from benchmarks.corpus import VENDORS
 from benchmarks.replay import FRONTS, RIVAL, Results
@@ -18,6 +19,9 @@ AT = 5_000
 FILE_SHARE = 0.25
 MANY_MS = 2.0
 RECORDING_MS = 2.0
+START_MS = 50.0
+TRIALS = 20.0
+"""A second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,17 @@ def demands(results: Results) -> Iterator[Demand]:
     for found in results.recording:
         text = f"recording a call after {found['recorded']:,} others, {found['vendor']}: CPU ms"
         yield _below(text, RECORDING_MS, [found["overhead_ms"]])
+    yield from _trials(results.trials)
     wrong = sum(row.wrong for row in results.rows if row.name in FRONTS) + many["wrong"]
+    wrong += results.trials.get("wrong", 0)
     yield Demand("wrong answers of ours", "0", f"{wrong}", wrong == 0)
+
+
+def _trials(found: Mapping[str, Any]) -> Iterator[Demand]:
+    more = [found["start_ms"] - found["plain_ms"]] if found else []
+    yield _below("starting a bubblewrap trial, ms more than a plain process", START_MS, more)
+    rates = [found["rate"]] if found else []
+    yield _at_least("trials a second on two processes, tools and verifier live", TRIALS, rates)
 
 
 def _times(results: Results, ours: str, theirs: str, vendor: str) -> Iterator[float]:

@@ -40,6 +40,7 @@ class Workers:
     ours: Worker
     recording: Worker
     many: Worker
+    trials: Worker
     peers: Worker | None
     """None leaves the others out."""
 
@@ -61,6 +62,8 @@ class Plan:
     recorded: tuple[int, ...] = (0, 10_000)
     """How many calls a cassette holds when the cost of recording another one is measured."""
     conversations: int = 20
+    trials: int = 200
+    starts: int = 50
     at_once: int = 2
     """How many recordings are made at once; nothing is measured meanwhile."""
 
@@ -72,6 +75,8 @@ class Results:
     rows: list[Row] = field(default_factory=list)
     recording: list[dict[str, Any]] = field(default_factory=list)
     many: dict[str, Any] = field(default_factory=dict)
+    trials: dict[str, Any] = field(default_factory=dict)
+    """Empty where they could not be run."""
     notes: list[str] = field(default_factory=list)
 
     def row(self, name: str, vendor: str, calls: int) -> Row | None:
@@ -101,6 +106,7 @@ def run(plan: Plan, workers: Workers) -> Results:
         _say(f"{plan.many:,} cassettes of one conversation")
         results.many = workers.many(str(fast / "many"), plan.many)
         _measure_recording(plan, workers, fast, disk, results)
+    _measure_trials(plan, workers, results)
     return results
 
 
@@ -175,6 +181,14 @@ def _measure_recording(
                 shutil.copyfile(_path(folder, "ours", vendor, recorded), path)
             found = workers.recording(vendor, str(path), recorded, plan.conversations)
             results.recording.append(found)
+
+
+def _measure_trials(plan: Plan, workers: Workers, results: Results) -> None:
+    _say(f"{plan.trials:,} trials, {plan.starts:,} starts of a sandbox")
+    try:
+        results.trials = workers.trials(plan.trials, plan.starts)
+    except WorkerFailed as error:
+        results.notes.append(f"Trials: {error}")
 
 
 def _path(folder: Path, recorder: str, vendor: str, calls: int) -> Path:

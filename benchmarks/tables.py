@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
+from typing import Any
 
 from benchmarks.corpus import VENDORS, Vendor
 from benchmarks.demands import Demand
@@ -42,6 +43,7 @@ def lines(results: Results) -> Iterator[str]:
             f" {found['through_ms']:.2f} ms of CPU time a call, {found['plain_ms']:.2f} without"
             f" a cassette: {found['overhead_ms']:.2f} more"
         )
+    yield from _trials(results.trials)
     yield from results.notes
 
 
@@ -50,8 +52,20 @@ def machine() -> str:
     libraries = ", ".join(f"{name} {version(name)}" for name in ("openai", "anthropic", "httpx2"))
     return (
         f"{platform.system()}, {os.cpu_count()} cores, {platform.python_implementation()}"
-        f" {platform.python_version()}, {libraries}; all times are CPU times"
+        f" {platform.python_version()}, {libraries}; times are of the CPU"
     )
+
+
+def _trials(found: Mapping[str, Any]) -> Iterator[str]:
+    if found:
+        yield (
+            f"{found['trials']:,} trials with live tools and verifiers, {found['jobs']} at a time:"
+            f" {found['rate']:.1f} a second by the clock"
+        )
+        yield (
+            f"A container of bubblewrap, made, used for one process and removed:"
+            f" {found['start_ms']:.1f} ms by the clock; the process alone {found['plain_ms']:.1f}"
+        )
 
 
 def _vendor(vendor: Vendor, rows: list[Row]) -> Iterator[str]:

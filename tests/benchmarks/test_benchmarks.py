@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import corpus, engine, many, ours, picture, recording, replay, tables
+from benchmarks import corpus, engine, many, ours, picture, recording, replay, tables, trials
 from benchmarks.demands import Demand, demands
 from benchmarks.peers import __main__ as peers
 from benchmarks.replay import Plan, Results, Workers
@@ -24,6 +24,8 @@ PLAN = Plan(
     many=2,
     recorded=(0, 6),
     conversations=1,
+    trials=1,
+    starts=1,
     at_once=1,  # in one process, vcrpy's cassettes get in each other's way
 )
 
@@ -36,7 +38,9 @@ def installed_peers(action: str, peer: str, *rest: Any, **effort: Any) -> dict[s
 
 
 def workers(others: bool) -> Workers:
-    return Workers(ours.main, recording.main, many.main, installed_peers if others else None)
+    return Workers(
+        ours.main, recording.main, many.main, trials.main, installed_peers if others else None
+    )
 
 
 def test_everything_is_measured_and_answered_right():
@@ -46,7 +50,8 @@ def test_everything_is_measured_and_answered_right():
     theirs = {(f"vcrpy {f}", v, 3, 0) for f in ("YAML", "JSON") for v in corpus.VENDORS}
     assert measured == ours_ | theirs
     assert [found["calls"] for found in results.recording] == [10, 10, 10, 10]
-    assert results.many["wrong"] == 0
+    assert results.many["wrong"] == results.trials["wrong"] == 0
+    assert results.trials["trials"] == 1
     assert any("llm-cassette" in note for note in results.notes)
     assert "\n".join(tables.lines(results)).count("ours, direct front") == 4
     ElementTree.fromstring(picture.svg(results))
@@ -66,6 +71,7 @@ def results_with(ratio: float, rival: float | None) -> Results:
         ],
         recording=[{"recorded": 0, "vendor": "openai", "overhead_ms": 1.0}],
         many={"count": 5_000, "open_close_ms": 1.0, "with_a_call_ms": 1.1, "wrong": 0},
+        trials={"rate": 25.0, "start_ms": 18.0, "plain_ms": 1.0, "wrong": 0},
     )
     if rival is not None:
         results.rows += [row(replay.RIVAL, vendor, 100, rival) for vendor in corpus.VENDORS]
