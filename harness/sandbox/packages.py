@@ -36,8 +36,9 @@ STAND_IN_MODULES = "/opt/stand-ins/python"
 _FORMAT = 1
 _DOWNLOADS = "/opt/downloads"
 _ERROR_LINES = 8
-# An index of this host that does not have the package.
-_SAYS_NOTHING = "WARNING: Location "
+# A local index that does not have the package; a failure to connect that is not the last.
+_SAYS_NOTHING = re.compile(r"WARNING: (Location |Retrying \(Retry\(total=[1-9])")
+_UNREACHABLE = ("Retrying (Retry(total=0",)
 
 # A name with extras and versions: unlike a path or a URL, it is a wheel if only wheels are allowed.
 _NAMED = re.compile(r"[A-Za-z0-9][^/@]*")
@@ -154,7 +155,7 @@ class _Build:
             result = self._pip(self.words, wheels=True)
             if result.exit_code == 0:
                 return
-            if not _says(result, _MAYBE_NO_WHEEL):
+            if _says(result, _UNREACHABLE) or not _says(result, _MAYBE_NO_WHEEL):
                 raise self._failed(result)
             self.fresh()
         result = self._pip(self.words)
@@ -209,15 +210,15 @@ class _Build:
         lines = [
             line
             for line in hide(result.output).strip().splitlines()
-            if not line.startswith(_SAYS_NOTHING)
+            if not _SAYS_NOTHING.match(line)
         ]
         if result.timed_out:
             lines.append(f"stopped after {self.packages.timeout_s:g} s")
         said = "\n".join(lines[-_ERROR_LINES:])
-        advice = advice or (
-            "check the requirement, and that this host reaches its package index: "
-            "PIP_INDEX_URL or pip.conf name another"
-        )
+        if advice is None and _says(result, _UNREACHABLE):
+            advice = "its package index cannot be reached; PIP_INDEX_URL or pip.conf name another"
+        elif advice is None:
+            advice = "check the requirement; PIP_INDEX_URL or pip.conf name another package index"
         version = Path(self.python).resolve().name
         asked = hide(" ".join(self.words))
         return SandboxError(f"cannot install {asked!r} for {version} ({advice}):\n{said}")

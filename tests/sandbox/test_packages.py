@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import pytest
 from harness.errors import SandboxError
 from harness.sandbox.bubblewrap import Bubblewrap
 from harness.sandbox.equipping import equip
-from harness.sandbox.index_settings import IndexSettings
+from harness.sandbox.index_settings import IndexSettings, index_settings
 from harness.sandbox.unshare import Unshare
 from harness.schema.environment import Equipment
 from harness.values import ProcessResult
@@ -92,7 +93,7 @@ def test_a_build_that_fails_says_what_pip_said_and_is_tried_again(shop: Workshop
         shop.equip("absent==1.0")
     text = str(failed.value)
     assert text.startswith("cannot install 'absent==1.0' for python3")
-    assert "PIP_INDEX_URL or pip.conf name another" in text
+    assert "PIP_INDEX_URL or pip.conf name another package index" in text
     assert text.endswith("No matching distribution found for absent==1.0")
     assert environments(shop) == []
 
@@ -104,6 +105,15 @@ def test_a_cache_that_cannot_be_written_is_named(shop: Workshop):
     shop.cache.write_text("a file")
     with pytest.raises(SandboxError, match=r"cache of environments '.*/cache' cannot be used"):
         shop.equip("one")
+
+
+def test_an_index_that_cannot_be_reached_is_told_after_one_try(shop: Workshop):
+    settings = IndexSettings({"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "1"})
+    with pytest.raises(SandboxError) as failed:
+        shop.equip("one", settings=settings)
+    text = str(failed.value)
+    assert "its package index cannot be reached" in text
+    assert text.count("Connection refused") == 1
 
 
 class Interrupted:
@@ -254,9 +264,11 @@ def test_real_packages_are_installed_from_the_index_of_this_host(tmp_path: Path)
     shop = workshop(tmp_path, working_sandbox())
     tool = ("pytest", "pytest-json-ctrf==0.3.5", "pytest==8.4.1")
     try:
-        equipped = equip(Equipment(tools=(tool,), stand_ins=True), shop.cache, shop.sandbox)
+        equipped = shop.equip_with(
+            Equipment(tools=(tool,), stand_ins=True), index_settings(os.environ)
+        )
     except SandboxError as error:
-        if "NewConnectionError" in str(error):
+        if "cannot be reached" in str(error):
             pytest.skip("the package index cannot be reached")
         raise
     done = shop.bash(
