@@ -118,7 +118,8 @@ class Verifier(Record):
     """What says whether a step was done."""
 
     tests: tuple[Path, ...]
-    """Folders laid over one another; one holds test.sh. None if a machine of its own has it."""
+    """Folders laid over one another; one holds test.sh. None if a machine of its own has it, and
+    where there is no such machine either, nothing judges the step."""
     place: str = "/tests"
     """Where the machine has them."""
     timeout_s: float = 600

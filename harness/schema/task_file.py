@@ -248,6 +248,8 @@ class HarnessSection(Record):
     """Tools offered to the agent, in this order."""
     skills: tuple[str, ...] | None = None
     """Which folders of environment/skills are curated; None means all of them."""
+    verifier: bool = True
+    """False for a task that nothing judges: its trials have no outcome."""
     expected_endings: tuple[TerminationReason, ...] = Field(
         default=(TerminationReason.COMPLETED,), min_length=1
     )

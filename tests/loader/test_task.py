@@ -310,3 +310,13 @@ def test_an_output_is_checked_when_the_task_is_loaded(tmp_path: Path):
     folder = make_task(tmp_path / "count", config=config)
     with pytest.raises(ConfigurationError, match="checks"):
         load_task(folder)
+
+
+def test_a_task_may_say_that_nothing_judges_it(tmp_path: Path):
+    folder = make_task(tmp_path / "count", config="[metadata.harness]\nverifier = false\n")
+    shutil.rmtree(folder / "tests")
+    [step] = load_task(folder).steps
+    assert (step.verifier.tests, step.verifier.environment) == ((), None)
+    write(folder / "task.toml", "")
+    with pytest.raises(BadInputError, match=r"tests/test\.sh: no such file"):
+        load_task(folder)
