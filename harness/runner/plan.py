@@ -96,7 +96,7 @@ def plan(
         BadInputError: a variant or glob that names nothing.
     """
     chosen_variants = _choose_variants(suite, variants)
-    chosen_tasks = _choose_tasks(suite, tasks)
+    chosen_tasks = choose_tasks(suite, tasks)
     count = suite.repeats if repeats is None else repeats
     cells = []
     for repeat in range(count):
@@ -131,7 +131,12 @@ def _choose_variants(suite: Suite, names: Sequence[str]) -> tuple[Variant, ...]:
     return tuple(variant for variant in suite.variants if not names or variant.name in names)
 
 
-def _choose_tasks(suite: Suite, globs: Sequence[str]) -> tuple[Task, ...]:
+def choose_tasks(suite: Suite, globs: Sequence[str]) -> tuple[Task, ...]:
+    """The tasks that globs name; all of them where there is none.
+
+    Raises:
+        BadInputError: a glob that names nothing.
+    """
     known = [task.name for task in suite.tasks]
     for glob in globs:
         if not any(fnmatchcase(name, glob) for name in known):

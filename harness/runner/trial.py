@@ -17,18 +17,20 @@ from harness.cassette.replay.session import Session
 from harness.cassette.replay.store import Store
 from harness.cassette.replay.tool_results import RecordedTools
 from harness.cassette.request.rules import Rules
-from harness.errors import BadInputError, InfrastructureError
+from harness.errors import BadInputError
 from harness.protocols import Provider
 from harness.providers.catalog import NO_KEY, VENDORS, dialect_of, live_client
 from harness.redaction import Redactor
+from harness.runner.machines import Hosting, ignored_by, not_runnable
 from harness.runner.plan import Cell, TrialSpec
 from harness.runner.replay_difference import request_changes, tool_changes
 from harness.runner.scenario_trial import run_scenario
+from harness.runner.stage import Stage
+from harness.runner.steps import UNFINISHED, StepPlayer
 from harness.runner.trial_loop import trial_loop, trial_tools
-from harness.runner.trial_record import Replayed, Trial, transcript_digest, trial_record
-from harness.runner.verifier import verify
-from harness.sandbox.choose import best
-from harness.schema.loop_config import UNSCORED, TerminationReason
+from harness.runner.trial_record import Replayed, Trial, trial_record
+from harness.schema.environment import Step
+from harness.schema.loop_config import TerminationReason
 from harness.schema.recording import Front, Pace
 from harness.schema.results import MissCause, RecordMode, ToolsMode, Verdict
 from harness.schema.suite import ModelConfig
@@ -36,9 +38,6 @@ from harness.schema.trajectory import Trajectory
 from harness.scorers.standard import score_trial
 from harness.tools.machine import Machine
 from harness.values import ScoreInput
-
-UNFINISHED = (TerminationReason.INFRASTRUCTURE_ERROR, TerminationReason.CANCELLED)
-"""Endings that replay would not come to: recording again goes on with such a trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,8 @@ class TrialSettings:
     """What answers the loop's model calls: the vendor's SDK over HTTP, or the cassette itself."""
     pace: Pace = "fast"
     faults: FaultPlan | None = None
+    hosting: Hosting = field(default_factory=Hosting)
+    """What makes the machines that tools and verifiers run on, where they do."""
 
     def __post_init__(self) -> None:
         """Refuse what needs a whole recording together with a mode that adds to it.
@@ -119,9 +120,10 @@ Around = Callable[[Session, Provider], tuple[Answers, Provider]]
 def run_trial(
     spec: TrialSpec, store: Store | None, settings: TrialSettings, around: Around | None = None
 ) -> Trial:
-    """Run one trial in one working folder against one cassette, and score it.
+    """Run one trial on one machine against one cassette, and score it.
 
-    A scenario needs neither: what its model and its tools do is written down.
+    A scenario needs neither: what its model and its tools do is written down. A trial that would
+    have to run what this host cannot is skipped.
     """
     if spec.task.scenario is not None:
         return run_scenario(spec, Redactor(settings.secrets))
@@ -129,46 +131,113 @@ def run_trial(
     assert spec.task.environment is not None
     started = time.monotonic()
     session = store.session(spec.variant.name)
+    if _runs_live(session, settings):
+        lacking = not_runnable(spec.task, settings.hosting)
+        if lacking is not None:
+            return _skipped(spec, lacking, session.redactor)
     redactor = session.redactor
     playback = settings.playback(spec)
     provider = _provider(spec.model, settings, session, playback)
     answers: Answers = session
     if around is not None:
         answers, provider = around(session, provider)
-    machine = Machine(spec.task.environment, best)
+    machine = settings.hosting.machine(spec.task.environment)
     tools = RecordedTools(
         trial_tools(spec, machine),
         answers,
         mode=settings.tools,
-        sandbox=lambda: best().kind,
+        sandbox=lambda: settings.hosting.chosen().kind,
     )
-    try:
+
+    def run(step: Step) -> Trajectory:
         loop = trial_loop(
             spec,
+            step,
             provider=provider,
             tools=tools,
             clock=lambda: session.elapsed_s,
+            agent_timeout=settings.hosting.agent_timeout,
         )
         # With the direct front as well: a tool's own requests go here, and never to the network.
         with use(answers, playback=playback):
-            trajectory = loop.run(spec.task.instruction, system=spec.system, run_id=spec.trial_id)
+            trajectory = loop.run(step.instruction, system=spec.system, run_id=spec.trial_id)
         # Before the verdict, which is found by what was said: replay must say the same.
-        trajectory = redactor.record(_true_ending(trajectory, session))
-        verdict, trajectory = _verdict(spec, trajectory, session, tools, machine, settings)
+        return redactor.record(_true_ending(trajectory, session))
+
+    player = StepPlayer(
+        task=spec.task,
+        session=session,
+        tools=tools,
+        stage=Stage(spec.task, machine, settings.hosting),
+        run=run,
+        is_live=settings.tools == "live" and not session.recording,
+    )
+    try:
+        trajectory, verdict = player.play()
+        trajectory = _skipped_after_all(spec, trajectory, settings, machine)
         session.finish(complete=trajectory.termination_reason not in UNFINISHED)
     finally:
+        opened = machine.opened
         machine.close()
-    duration_s = round(time.monotonic() - started, 6)
-    scores = score_trial(
-        ScoreInput(task=spec.task, model=spec.model, trajectory=trajectory, verdict=verdict)
+    return _trial(
+        spec,
+        trajectory,
+        verdict,
+        redactor,
+        duration_s=round(time.monotonic() - started, 6),
+        replayed=_replayed(spec, session, tools, playback),
+        notes=() if opened is None else opened.notes,
     )
+
+
+def _runs_live(session: Session, settings: TrialSettings) -> bool:
+    """Whether tools will run: surely where they are to run again or nothing is recorded."""
+    return settings.tools == "live" or (session.recording and not session.is_recorded)
+
+
+def _skipped(spec: TrialSpec, reason: str, redactor: Redactor) -> Trial:
+    """A trial that was not begun."""
+    trajectory = Trajectory(
+        termination_reason=TerminationReason.SKIPPED, run_id=spec.trial_id, error=reason
+    )
+    return _trial(spec, trajectory, None, redactor, duration_s=0.0)
+
+
+def _skipped_after_all(
+    spec: TrialSpec, trajectory: Trajectory, settings: TrialSettings, machine: Machine
+) -> Trajectory:
+    """A recording that was gone on with until something had to run that cannot run here."""
+    ended = trajectory.termination_reason
+    if ended is not TerminationReason.INFRASTRUCTURE_ERROR or machine.opened is not None:
+        return trajectory
+    lacking = not_runnable(spec.task, settings.hosting)
+    if lacking is None:
+        return trajectory
+    skipped = {"termination_reason": TerminationReason.SKIPPED, "error": lacking}
+    return trajectory.model_copy(update=skipped)
+
+
+def _trial(
+    spec: TrialSpec,
+    trajectory: Trajectory,
+    verdict: Verdict | None,
+    redactor: Redactor,
+    *,
+    duration_s: float,
+    replayed: Replayed | None = None,
+    notes: tuple[str, ...] = (),
+) -> Trial:
+    """The trial, scored and without secrets."""
     record = trial_record(
         spec,
         trajectory,
         verdict,
-        scores,
+        score_trial(
+            ScoreInput(task=spec.task, model=spec.model, trajectory=trajectory, verdict=verdict)
+        ),
         duration_s=duration_s,
-        replayed=_replayed(spec, session, tools, playback),
+        replayed=replayed,
+        ignored=(*ignored_by(spec.task), *notes),
     )
     return Trial(
         redactor.record(record),
@@ -227,39 +296,3 @@ def _true_ending(trajectory: Trajectory, session: Session) -> Trajectory:
     else:
         return trajectory
     return trajectory.model_copy(update={"termination_reason": ending, "error": error})
-
-
-def _verdict(
-    spec: TrialSpec,
-    trajectory: Trajectory,
-    session: Session,
-    tools: RecordedTools,
-    machine: Machine,
-    settings: TrialSettings,
-) -> tuple[Verdict | None, Trajectory]:
-    """The verifier's word, recorded or live; a sandbox that fails changes the ending."""
-    if trajectory.termination_reason in UNSCORED:
-        return None, trajectory
-    transcript = transcript_digest(trajectory)
-    live = settings.tools == "live" and not session.recording
-    recorded = session.verdict(transcript, spec.task.tests_digest)
-    if (recorded is not None or not session.recording) and not live:
-        return recorded, trajectory
-    try:
-        tools.rebuild()
-        verdict = verify(
-            spec.task.steps[0].verifier,
-            machine.container,
-            answer=trajectory.final_text,
-            output=trajectory.output,
-            output_seen=trajectory.output_seen,
-        )
-    except InfrastructureError as error:
-        broken = {
-            "termination_reason": TerminationReason.INFRASTRUCTURE_ERROR,
-            "error": str(error),
-        }
-        return None, trajectory.model_copy(update=broken)
-    if session.recording and trajectory.termination_reason not in UNFINISHED:
-        return session.record_verdict(transcript, spec.task.tests_digest, verdict), trajectory
-    return verdict, trajectory

@@ -12,6 +12,7 @@ from harness.protocols import Provider, ToolProvider
 from harness.providers.scripted import Scripted
 from harness.runner.plan import TrialSpec
 from harness.sandbox.choose import best
+from harness.schema.environment import Step
 from harness.schema.loop_config import LoopConfig
 from harness.tools.builtin import builtin_tools
 from harness.tools.machine import Machine
@@ -19,9 +20,23 @@ from harness.tools.registry import Registry
 
 
 def trial_loop(
-    spec: TrialSpec, *, provider: Provider, tools: ToolProvider, clock: Callable[[], float]
+    spec: TrialSpec,
+    step: Step,
+    *,
+    provider: Provider,
+    tools: ToolProvider,
+    clock: Callable[[], float],
+    agent_timeout: float = 1.0,
 ) -> Loop:
-    """The loop that a trial runs.
+    """The loop that a step of a trial runs.
+
+    Args:
+        spec: The trial.
+        step: The step of its task.
+        provider: What answers.
+        tools: What the agent may call.
+        clock: Seconds; only differences count.
+        agent_timeout: The agent gets this times the time that its task gives.
 
     Raises:
         ConfigurationError: it could never work.
@@ -32,7 +47,7 @@ def trial_loop(
         model=spec.model.name,
         tools=tools,
         output=output_spec(spec.task),
-        config=_loop_config(spec),
+        config=_loop_config(spec, step, agent_timeout),
         temperature=spec.model.temperature,
         price=spec.model.price,
         skills=skills,
@@ -59,18 +74,22 @@ def check_loops(specs: Iterable[TrialSpec]) -> None:
             continue
         tools = trial_tools(spec, Machine(spec.task.environment, best))
         try:
-            trial_loop(spec, provider=Scripted([]), tools=tools, clock=time.monotonic)
+            for step in spec.task.steps:
+                trial_loop(spec, step, provider=Scripted([]), tools=tools, clock=time.monotonic)
         except ConfigurationError as error:
             file = spec.task.folder.parent / "suite.toml"
             where = f"{file}: variant {spec.variant.name!r} on task {spec.task.name!r}"
             raise ConfigurationError(f"{where}: {error}") from error
 
 
-def _loop_config(spec: TrialSpec) -> LoopConfig:
-    """The variant's settings, within the time that the task gives."""
-    config, limit = spec.variant.loop, spec.task.steps[0].agent_timeout_s
+def _loop_config(spec: TrialSpec, step: Step, agent_timeout: float) -> LoopConfig:
+    """The variant's settings, within the time that the step gives."""
+    config = spec.variant.loop
+    if step.agent_timeout_s is None:
+        return config
+    limit = step.agent_timeout_s * agent_timeout
     own = config.budget.max_duration_s
-    if limit is None or (own is not None and own <= limit):
+    if own is not None and own <= limit:
         return config
     budget = config.budget.model_copy(update={"max_duration_s": limit})
     return config.model_copy(update={"budget": budget})

@@ -24,7 +24,7 @@ from harness.errors import (
 )
 from harness.report.exported import write_files
 from harness.report.harbor_job import harbor_files
-from harness.runner.verifier import read_rewards
+from harness.runner.rewards import read_rewards
 from harness.schema.environment import folder_environment
 from harness.schema.loop_config import TerminationReason
 from harness.schema.results import Verdict
@@ -307,11 +307,24 @@ def test_a_trial_ends_when_it_was_logged_and_lasts_as_long_as_its_agent():
 @pytest.mark.parametrize("folder", ["/home/user/suites/basics", "../basics", "~/basics"])
 def test_no_path_of_this_machine_is_exported(folder):
     sample = sample_run(tasks=FEW, repeats=1)
-    run_there = sample.run.model_copy(update={"suite_folder": folder})
-    files = as_harbor(SampleRun(run_there, sample.trials, sample.trajectories))
-    assert not [path for path, text in files.items() if folder in text]
-    result = only(results(SampleRun(run_there, sample.trials[:1], {})))
-    assert result["task_id"] == {"path": f"basics/{result['task_name']}"}
+    there = sample.run.model_copy(update={"suite_folder": folder})
+    here = SampleRun(there, sample.trials, sample.trajectories)
+    assert not [path for path, text in as_harbor(here).items() if folder in text]
+    for result in results(here).values():
+        assert result["task_id"] == {"path": f"basics/{result['task_name']}"}
+
+
+def test_a_message_for_the_user_names_the_suite_and_not_its_place():
+    sample = one_trial(
+        termination_reason=TerminationReason.REPLAY_MISS,
+        error="next: harness run /home/user/suites/basics --task clean-names",
+    )
+    there = sample.run.model_copy(update={"suite_folder": "/home/user/suites/basics"})
+    here = SampleRun(there, sample.trials, sample.trajectories)
+    told = only(results(here))["exception_info"]["exception_message"]
+    assert told == "next: harness run basics --task clean-names"
+    (story,) = as_atif(here).values()
+    assert story["extra"]["error"] == told
 
 
 def test_hostile_names_stay_in_the_folder_and_hostile_text_as_it_is():

@@ -81,6 +81,8 @@ class Session:
         self._in_order = InOrder(tape, rules) if tape.by_position else None
         trial = tape.trial(variant)
         self._used = frozenset(() if trial is None else trial.interactions)
+        self.is_recorded = trial is not None
+        """Whether a trial of this variant was recorded to its end."""
 
     @property
     def request_differences(self) -> list[RequestDifference]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from harness.runner.verifier import REWARD_BYTES, read_rewards, verify
+from harness.runner.machines import Hosting
+from harness.runner.rewards import REWARD_BYTES, combined, read_rewards, shortfall
+from harness.runner.stage import Left, Stage
 from harness.sandbox.container import FolderContainer
 from harness.schema.environment import Verifier, folder_environment
 from harness.schema.results import Verdict
+from tests.runner.made_tasks import make_step, make_task
 from tests.sandbox.here import working_sandbox
 
 
@@ -125,57 +129,81 @@ def test_links_lead_to_nothing_of_the_host(container: FolderContainer, logs: Pat
     assert read_rewards(container, "") == Verdict(error=NEITHER)
 
 
-def verdict_of(
-    script: str, container: FolderContainer, folder: Path, *, timeout_s: float = 60
-) -> Verdict:
+def verdict_of(script: str, folder: Path, *, timeout_s: float = 60) -> Verdict:
     """What comes of a verifier, run for real."""
-    (folder / "tests").mkdir()
-    (folder / "tests" / "test.sh").write_text(script)
-    verifier = Verifier(tests=(folder / "tests",), timeout_s=timeout_s)
-    return verify(
-        verifier,
-        container,
-        answer="It is 42.",
-        output={"n": 42},
-        output_seen=True,
-    )
+    task = make_task(folder, make_step(folder, test=script, verifier={"timeout_s": timeout_s}))
+    hosting = Hosting(cache=folder / "cache")
+    assert task.environment is not None
+    with closing(hosting.machine(task.environment)) as machine:
+        left = Left(answer="It is 42.", output={"n": 42}, output_seen=True)
+        verdict = Stage(task, machine, hosting).verify(task.steps[0], left)
+    assert verdict is not None
+    return verdict
 
 
-def test_the_verifier_sees_answer_and_output_and_its_exit_code_does_not_count(
-    container: FolderContainer, tmp_path: Path
-):
+def test_the_verifier_sees_answer_and_output_and_its_exit_code_does_not_count(tmp_path: Path):
     script = """
 cat /logs/agent/answer.txt /logs/agent/output.json
 echo 0.5 > /logs/verifier/reward.txt
 exit 3
 """
-    assert verdict_of(script, container, tmp_path) == Verdict(
+    assert verdict_of(script, tmp_path) == Verdict(
         rewards={"reward": 0.5}, log='It is 42.{"n": 42}'
     )
 
 
+def test_a_task_without_a_verifier_has_no_verdict(tmp_path: Path):
+    step = make_step(tmp_path, test="")
+    step = step.model_copy(update={"verifier": Verifier(tests=())})
+    task = make_task(tmp_path, step)
+    assert task.environment is not None
+    hosting = Hosting(cache=tmp_path / "cache")
+    machine = hosting.machine(task.environment)
+    assert Stage(task, machine, hosting).verify(step, Left()) is None
+    assert machine.opened is None
+
+
+FULL, HALF = Verdict(rewards={"a": 1, "b": 1}), Verdict(rewards={"a": 0.5})
+BROKEN = Verdict(error="no reward", log="it fell over")
+
+
 @pytest.mark.parametrize(
-    "trick",
+    ("strategy", "verdicts", "rewards"),
     [
-        "rm -r /logs/verifier; ln -s {host} /logs/verifier",
-        "ln -s {host}/reward.txt /logs/verifier/reward.txt",
-        "mkfifo /logs/verifier/reward.json",
-        "truncate -s 8T /logs/verifier/reward.json",
-        "rm -r /logs/verifier; echo 1 > /logs/verifier",
-        "ln -s /dev/zero /logs/verifier/reward.txt",
+        ("mean", [FULL, HALF], {"a": 0.75, "b": 0.5}),
+        ("mean", [FULL, None], {"a": 1, "b": 1}),
+        ("final", [FULL, HALF], {"a": 0.5}),
+        ("final", [HALF, FULL, None], {"a": 1, "b": 1}),
     ],
 )
-def test_a_hostile_verifier_gets_no_reward_and_stops_nothing(
-    container: FolderContainer, tmp_path: Path, trick: str
-):
-    host = tmp_path / "host"
-    host.mkdir()
-    (host / "reward.txt").write_text("1")
-    verdict = verdict_of(trick.format(host=host), container, tmp_path)
-    assert verdict.rewards == {}
-    assert verdict.error is not None
+def test_rewards_of_steps_are_combined_as_the_task_says(strategy, verdicts, rewards):
+    found = combined(strategy, [(f"step-{n}", one) for n, one in enumerate(verdicts)])
+    assert found is not None
+    assert (found.rewards, found.error) == (rewards, None)
 
 
-def test_a_verifier_that_does_not_end_is_an_error(container: FolderContainer, tmp_path: Path):
-    verdict = verdict_of("echo started; sleep 60", container, tmp_path, timeout_s=1)
-    assert (verdict.error, verdict.rewards) == ("the verifier did not end within 1 s", {})
+def test_steps_without_any_verifier_have_no_verdict():
+    assert combined("mean", [("one", None)]) is None
+
+
+def test_a_verifier_that_failed_leaves_the_whole_without_a_reward():
+    found = combined("mean", [("one", FULL), ("two", BROKEN)])
+    assert found is not None
+    assert (found.rewards, found.error) == ({}, "step two: no reward")
+    assert found.log == "[step one]\n\n[step two]\nit fell over"
+
+
+@pytest.mark.parametrize(
+    ("least", "verdict", "why"),
+    [
+        ({}, HALF, None),
+        ({"a": 0.5}, HALF, None),
+        ({"a": 0.6}, HALF, "a 0.5 is below 0.6, which is needed to go on"),
+        ({"b": 0}, HALF, "no reward 'b', and 0 is needed to go on"),
+        ({"a": 0}, None, "no reward 'a', and 0 is needed to go on"),
+        ({}, None, None),
+        ({}, BROKEN, "no reward"),
+    ],
+)
+def test_what_keeps_the_next_steps_from_beginning(least, verdict, why):
+    assert shortfall(least, verdict) == why

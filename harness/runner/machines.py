@@ -1,0 +1,99 @@
+"""The machines of trials: what makes them on this host, and which tasks it cannot make them for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.containers import Container, Sandbox
+from harness.errors import SandboxError
+from harness.loader.templates import resolved, unset_variables
+from harness.sandbox.choose import sandbox
+from harness.sandbox.container import SandboxSettings
+from harness.sandbox.index_settings import IndexSettings
+from harness.schema.environment import Environment
+from harness.schema.suite import Task
+from harness.tools.machine import Machine
+
+CACHE = Path.home() / ".cache" / "loop-harness"
+
+
+@dataclass(frozen=True, slots=True)
+class Hosting:
+    """What a host's owner decides about the machines of trials; picklable."""
+
+    sandbox: str | None = None
+    """Its kind; None is the first that works."""
+    cache: Path = CACHE
+    """Keeps environments of packages from one run to the next."""
+    index: IndexSettings = field(default_factory=IndexSettings)
+    """Where packages come from."""
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """This host's variables that tasks name."""
+    agent_timeout: float = 1.0
+    """Agents and reference solutions get this times the time that their task gives."""
+    verifier_timeout: float = 1.0
+
+    def chosen(self) -> Sandbox:
+        """The sandbox that makes the machines.
+
+        Raises:
+            SandboxError: none works here.
+        """
+        return sandbox(self.sandbox, SandboxSettings(cache=self.cache, index=self.index))
+
+    def machine(self, environment: Environment) -> Machine:
+        """A machine that is made when something first runs in it."""
+        return Machine(environment, self.chosen, self._env(environment))
+
+    def open(self, environment: Environment) -> Container:
+        """A machine that is made now.
+
+        Raises:
+            SandboxError: it cannot be made.
+        """
+        return self.chosen().open(environment, self._env(environment))
+
+    def _env(self, environment: Environment) -> dict[str, str]:
+        return resolved(environment.env, self.variables)
+
+
+def not_runnable(task: Task, hosting: Hosting, *, solution: bool = False) -> str | None:
+    """Why this host cannot run a task: `not runnable here: ...`; None if it can.
+
+    Args:
+        task: its machine, and those of verifiers that have one of their own.
+        hosting: what makes them.
+        solution: whether the reference solution is to be run as well.
+    """
+    lacking = list(dict.fromkeys(_lacking(task, hosting, solution)))
+    return f"not runnable here: {'; '.join(lacking)}" if lacking else None
+
+
+def _lacking(task: Task, hosting: Hosting, solution: bool) -> Iterator[str]:
+    own = [task.environment, *(step.verifier.environment for step in task.steps)]
+    environments = [environment for environment in own if environment is not None]
+    for environment in environments:
+        yield from environment.needs
+    for name in unset_variables(task if solution else _without_solutions(task), hosting.variables):
+        yield f"the variable {name} is not set"
+    try:
+        chosen = hosting.chosen()
+    except SandboxError as error:
+        yield str(error)
+        return
+    for environment in environments:
+        yield from chosen.lacks(environment)
+
+
+def _without_solutions(task: Task) -> Task:
+    steps = tuple(step.model_copy(update={"solution": None}) for step in task.steps)
+    return task.model_copy(update={"steps": steps})
+
+
+def ignored_by(task: Task) -> tuple[str, ...]:
+    """What a task's files ask for, its verifiers' as well, and is not done without an engine."""
+    own = [task.environment, *(step.verifier.environment for step in task.steps)]
+    lines = (line for one in own if one is not None for line in one.ignored)
+    return tuple(dict.fromkeys(lines))

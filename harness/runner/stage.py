@@ -1,0 +1,229 @@
+"""A task's machine while its steps go over it: what comes before each, and what comes after."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.containers import Container
+from harness.errors import InfrastructureError
+from harness.loader.templates import resolved
+from harness.runner.artifacts import carry
+from harness.runner.machines import Hosting
+from harness.runner.rewards import LOG_CHARACTERS, read_rewards
+from harness.schema.environment import Healthcheck, Solution, Step
+from harness.schema.record import Json
+from harness.schema.results import Verdict
+from harness.schema.suite import Task
+from harness.tools.machine import Machine
+from harness.values import ProcessResult
+
+SOLUTION_TIMEOUT_S = 3600.0
+"""Of a reference solution whose task gives the agent no limit."""
+
+_TEST_OUTPUT = "/logs/verifier/test-stdout.txt"
+_SOLUTION_OUTPUT = "/logs/agent/oracle.txt"
+_SHOWN_OUTPUT = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What an agent gave, besides what is on its machine."""
+
+    answer: str = ""
+    output: Json = None
+    output_seen: bool = False
+
+
+class Stage:
+    """One pass over a task's steps: an agent's, the reference solution's, or nobody's."""
+
+    def __init__(self, task: Task, machine: Machine, hosting: Hosting) -> None:
+        """Prepare nothing yet."""
+        assert task.environment is not None
+        self._environment = task.environment
+        self._machine = machine
+        self._hosting = hosting
+        self._begun = False
+        self._verified: str | None = None
+        """Where the machine still has a verifier's tests; it has its equipment, too."""
+
+    def begin(self, step: Step) -> None:
+        """Make the machine what the step's agent is to find.
+
+        Raises:
+            InfrastructureError: setup.sh or a healthcheck fails, or the sandbox does.
+        """
+        container = self._machine.container
+        if not self._begun and self._environment.healthcheck:
+            check_health(container, self._environment.healthcheck)
+        self._begun = True
+        if self._verified is not None:
+            container.equip(self._environment.equipment)
+            _empty(container, self._verified, "/logs/verifier", "/logs/agent")
+            self._verified = None
+        if step.files is not None:
+            container.upload(step.files, container.workdir, merge=True)
+            if (step.files / "setup.sh").is_file():
+                self._set_up(container, step)
+        if step.healthcheck:
+            check_health(container, step.healthcheck)
+
+    def _set_up(self, container: Container, step: Step) -> None:
+        script = f"{container.workdir.rstrip('/')}/setup.sh"
+        limit = self._environment.build_timeout_s
+        result = container.run(["bash", script], timeout_s=limit)
+        if result.exit_code != 0:
+            how = _how_it_ended(result, limit)
+            raise InfrastructureError(
+                f"step {step.name}: setup.sh {how}: {result.output.strip()[-_SHOWN_OUTPUT:]}"
+            )
+
+    def solve(self, step: Step, solution: Solution) -> str:
+        """Run a step's reference solution; gives the end of what it wrote.
+
+        Its exit code does not count: what it leaves does.
+        """
+        container = self._machine.container
+        container.equip(solution.equipment)
+        container.upload(solution.folder, solution.place)
+        limit = step.agent_timeout_s or SOLUTION_TIMEOUT_S
+        return _run_script(
+            container,
+            f"{solution.place}/solve.sh",
+            _SOLUTION_OUTPUT,
+            timeout_s=limit * self._hosting.agent_timeout,
+            env={
+                "DEBIAN_FRONTEND": "noninteractive",
+                **resolved(solution.env, self._hosting.variables),
+            },
+        )[0]
+
+    def verify(self, step: Step, left: Left | None) -> Verdict | None:
+        """Run a step's verifier on what its agent left; None where there is none.
+
+        It sees its own tests, and /logs with the agent's answer.txt and, if there was an output,
+        output.json. Its exit code is ignored; its reward file counts.
+
+        Args:
+            step: whose verifier it is.
+            left: what an agent gave; None where there was no agent.
+
+        Raises:
+            InfrastructureError: the sandbox failed, which says nothing about the agent.
+        """
+        verifier = step.verifier
+        if not verifier.tests and verifier.environment is None:
+            return None
+        container = self._machine.container
+        self._begun = True
+        for command in verifier.collect:
+            container.run(["bash", "-c", command.command], timeout_s=command.timeout_s)
+        if verifier.environment is None:
+            self._verified = verifier.place
+            return self._judged(container, step, left)
+        own = self._hosting.open(verifier.environment)
+        try:
+            missing = carry(step.artifacts, container, own)
+            verdict = self._judged(own, step, left)
+        finally:
+            own.close()
+        if verdict.rewards or not missing:
+            return verdict
+        gone = "".join(f"[no artifact {line}]\n" for line in missing)
+        return verdict.model_copy(update={"log": f"{gone}{verdict.log}"[-LOG_CHARACTERS:]})
+
+    def _judged(self, container: Container, step: Step, left: Left | None) -> Verdict:
+        verifier = step.verifier
+        container.equip(verifier.equipment)
+        try:
+            # An agent may have put anything here: rewards, links, tests of its own.
+            _make_room(container)
+            for number, folder in enumerate(verifier.tests):
+                container.upload(folder, verifier.place, merge=number > 0)
+            if left is not None:
+                _hand_over(container, left)
+        except OSError as error:
+            return Verdict(error=f"the verifier cannot be set up in what was left: {error}")
+        limit = verifier.timeout_s * self._hosting.verifier_timeout
+        log, result = _run_script(
+            container,
+            f"{verifier.place}/test.sh",
+            _TEST_OUTPUT,
+            timeout_s=limit,
+            env=resolved(verifier.env, self._hosting.variables),
+        )
+        if result.timed_out:
+            return Verdict(error=f"the verifier did not end within {limit:g} s", log=log)
+        return read_rewards(container, log)
+
+
+def check_health(container: Container, check: Healthcheck) -> None:
+    """Run a healthcheck until it succeeds.
+
+    While the start period lasts, failures do not count.
+
+    Raises:
+        InfrastructureError: it failed as often as it may.
+    """
+    began, failures = time.monotonic(), 0
+    while True:
+        is_starting = time.monotonic() - began < check.start_period_sec
+        result = container.run(["bash", "-c", check.command], timeout_s=check.timeout_sec)
+        if result.exit_code == 0:
+            return
+        failures += not is_starting
+        if failures >= check.retries:
+            how = _how_it_ended(result, check.timeout_sec)
+            output = result.output.strip()[-_SHOWN_OUTPUT:]
+            raise InfrastructureError(
+                f"the healthcheck {check.command!r} failed {failures} times in a row; it {how}: "
+                f"{output}"
+            )
+        time.sleep(check.start_interval_sec if is_starting else check.interval_sec)
+
+
+def _run_script(
+    container: Container, script: str, output: str, *, timeout_s: float, env: Mapping[str, str]
+) -> tuple[str, ProcessResult]:
+    """Run a script with its output in a file, as Harbor does; gives the end of that file."""
+    name = shlex.quote(script)
+    line = f"chmod +x {name}; ({name}) > {output} 2>&1; tail -c {LOG_CHARACTERS} {output}"
+    result = container.run(["bash", "-c", line], timeout_s=timeout_s, env=env)
+    if not result.timed_out:
+        return result.output[-LOG_CHARACTERS:], result
+    tail: Sequence[str] = ("tail", "-c", str(LOG_CHARACTERS), output)
+    return container.run(tail, timeout_s=10).output[-LOG_CHARACTERS:], result
+
+
+def _hand_over(container: Container, left: Left) -> None:
+    container.write("/logs/agent/answer.txt", left.answer.encode(errors="replace"))
+    if left.output_seen:
+        written = json.dumps(left.output, ensure_ascii=False)
+        container.write("/logs/agent/output.json", written.encode(errors="replace"))
+
+
+def _make_room(container: Container) -> None:
+    """Have folders for the verifier's logs and the agent's, whatever stands in their place."""
+    try:
+        _empty(container, "/logs/verifier")
+        container.names("/logs/agent")
+    except OSError:
+        _empty(container, "/logs", "/logs/agent", "/logs/verifier", "/logs/artifacts")
+
+
+def _empty(container: Container, *folders: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="harness-empty-") as nothing:
+        for folder in folders:
+            container.upload(Path(nothing), folder)
+
+
+def _how_it_ended(result: ProcessResult, limit: float) -> str:
+    if result.timed_out:
+        return f"did not end within {limit:g} s"
+    return f"exited with {result.exit_code}"
