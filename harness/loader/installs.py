@@ -238,8 +238,10 @@ def _tool(words: Sequence[str | None], files: Files, *, runs: str) -> Install:
                 wanted = word
             break
         name, value = _option(word, rest)
-        if name == "--with":
-            for part in (value or "").split(","):
+        if name in ("--with", "--from") and value is None:
+            problems.append("names a package only when it runs")
+        elif name == "--with" and value is not None:
+            for part in value.split(","):
                 found.requirement(part)
         elif name == "--from":
             wanted = value
