@@ -17,6 +17,7 @@ from harness.report.exported import (
     agent_version,
     json_text,
     known,
+    portable,
     price_of,
     rewards_of,
     safe_name,
@@ -49,7 +50,8 @@ def atif_files(
         data = atif(run, trial, trajectory) if trajectory else None
         if data is not None:
             parts = (trial.task, trial.variant, str(trial.repeat))
-            yield ExportedFile(f"{'__'.join(map(safe_name, parts))}.json", json_text(data))
+            name = "__".join(map(safe_name, parts))
+            yield ExportedFile(f"{name}.json", portable(run, json_text(data)))
 
 
 def atif(run: RunRecord, trial: TrialRecord, trajectory: Trajectory) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.cassette.request.canonical import writable
@@ -100,6 +100,25 @@ def safe_name(name: str) -> str:
     digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name[:_LONGEST_NAME]).strip("-._")
     return f"{plain}-{digest}".lstrip("-")
+
+
+def suite_path(run: RunRecord) -> str:
+    """Where the suite is, from where the run was started; its name where that is elsewhere.
+
+    A path of this machine would tell others nothing but who the user is.
+    """
+    path = PurePosixPath(run.suite_folder)
+    if path.is_absolute() or ".." in path.parts or run.suite_folder.startswith("~"):
+        return run.suite
+    return str(path)
+
+
+def portable(run: RunRecord, text: str) -> str:
+    """Text without the suite's place on this machine, which messages for the user name."""
+    path = PurePosixPath(run.suite_folder)
+    # The shortest ones, as /work, may be meant otherwise, above all in what an agent did.
+    is_telling = path.is_absolute() and len(path.parts) > 2
+    return text.replace(str(path), run.suite) if is_telling else text
 
 
 def stable_id(run: RunRecord, *parts: str) -> uuid.UUID:

@@ -7,13 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.report.exported import ExportedFile, iso, json_text, stable_id
+from harness.report.exported import ExportedFile, iso, json_text, portable, stable_id, suite_path
 from harness.report.harbor_trial import (
     agent_config,
     environment,
     harbor_trial,
     job_name,
-    suite_path,
     trial_name,
 )
 from harness.report.view import LoadTrajectory
@@ -44,7 +43,8 @@ def harbor_files(
     for trial in begun:
         made = harbor_trial(run, trial, load(trial), trial_name(run, trial))
         results.append(made.result | {"agent_result": _without_metadata(made.result)})
-        yield from (ExportedFile(f"{job}/{file.path}", file.text) for file in made.files)
+        for file in made.files:
+            yield ExportedFile(f"{job}/{file.path}", portable(run, file.text))
     total = max(run.planned_trials - skipped, len(begun))
     yield ExportedFile(f"{job}/result.json", json_text(_result(run, results, total)))
 

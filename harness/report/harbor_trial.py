@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
 from harness.report.atif import atif, prompt_tokens
@@ -21,6 +20,7 @@ from harness.report.exported import (
     safe_name,
     settings_of,
     stable_id,
+    suite_path,
     times_of,
     variant_of,
     verdict_error,
@@ -84,17 +84,6 @@ def trial_name(run: RunRecord, trial: TrialRecord) -> str:
 def job_name(run: RunRecord) -> str:
     """Name of the job's folder."""
     return safe_name(run.run_id)
-
-
-def suite_path(run: RunRecord) -> str:
-    """Where the suite is, from where the run was started; its name where that is elsewhere.
-
-    A path of this machine would tell others nothing but who the user is.
-    """
-    path = PurePosixPath(run.suite_folder)
-    if path.is_absolute() or ".." in path.parts or run.suite_folder.startswith("~"):
-        return run.suite
-    return str(path)
 
 
 def environment(run: RunRecord) -> dict[str, Any]:
