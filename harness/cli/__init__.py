@@ -28,6 +28,7 @@ COMMANDS = {
     "show": "Print one trial as a readable transcript.",
     "baseline": "Write or print a committed baseline.",
     "cassette": "Look at recordings.",
+    "task": "Check that tasks can be trusted.",
     "import": "Make cassettes of what others recorded.",
     "demo": "Replay, compare and report the shipped suite.",
     "doctor": "Say what is installed and usable here.",

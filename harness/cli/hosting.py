@@ -1,0 +1,91 @@
+"""What the command line says about the machines of tasks, for the commands that make some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from harness.cli.options import environment
+from harness.loader.templates import named_variables
+from harness.runner.machines import Hosting
+from harness.sandbox.choose import KINDS
+from harness.sandbox.index_settings import index_settings
+from harness.schema.suite import Task
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_TIMES = click.FloatRange(min=0, min_open=True, max=1000)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineOptions:
+    """The options, as given."""
+
+    sandbox: str | None = None
+    timeout_multiplier: float | None = None
+    agent_timeout_multiplier: float | None = None
+    verifier_timeout_multiplier: float | None = None
+
+    def hosting(self, tasks: Iterable[Task]) -> Hosting:
+        """The options and this host's variables, for the machines of some tasks."""
+        variables = environment()
+        both = self.timeout_multiplier or 1.0
+        named = {name for task in tasks for name in named_variables(task)}
+        cache = variables.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return Hosting(
+            sandbox=self.sandbox,
+            cache=Path(cache, "loop-harness"),
+            index=index_settings(variables),
+            variables={name: variables[name] for name in named if name in variables},
+            agent_timeout=self.agent_timeout_multiplier or both,
+            verifier_timeout=self.verifier_timeout_multiplier or both,
+        )
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What a command that does the same with a recording must be given as well."""
+        times = {
+            "--timeout-multiplier": self.timeout_multiplier,
+            "--agent-timeout-multiplier": self.agent_timeout_multiplier,
+            "--verifier-timeout-multiplier": self.verifier_timeout_multiplier,
+        }
+        given = [(name, f"{value:g}") for name, value in times.items() if value is not None]
+        return tuple(part for pair in given for part in pair)
+
+
+def machine_options(function: Function) -> Function:
+    """The options that `run` and `task check` share; they come as keywords of `MachineOptions`."""
+    for option in reversed(
+        (
+            click.option(
+                "--sandbox",
+                type=click.Choice(KINDS),
+                help="What commands run in.  [default: the first of bubblewrap and unshare that "
+                "works]",
+            ),
+            click.option(
+                "--timeout-multiplier",
+                type=_TIMES,
+                metavar="X",
+                help="Give agents and verifiers X times the time that their task gives.",
+            ),
+            click.option(
+                "--agent-timeout-multiplier",
+                type=_TIMES,
+                metavar="X",
+                help="The same for agents and reference solutions alone.",
+            ),
+            click.option(
+                "--verifier-timeout-multiplier",
+                type=_TIMES,
+                metavar="X",
+                help="The same for verifiers alone.",
+            ),
+        )
+    ):
+        function = option(function)
+    return function

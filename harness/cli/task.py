@@ -1,0 +1,144 @@
+"""`harness task`: work on tasks themselves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from harness.analysis import numbers
+from harness.backends.local import LocalBackend
+from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
+from harness.cli.hosting import MachineOptions, machine_options
+from harness.cli.options import make_command
+from harness.cli.terminal import Terminal, table
+from harness.errors import BadInputError
+from harness.loader.suite import load_suite
+from harness.runner.plan import choose_tasks, suite_folder
+from harness.runner.task_check import CheckJob, TaskCheck, check_task
+from harness.schema.suite import Task
+
+MOST_REPEATS = 100
+_DATA = ("task", "runnable", "oracle", "nop", "reason", "duration_s")
+
+
+@click.group("task", epilog="Example: harness task check suites/basics")
+def command() -> None:
+    """Work on tasks themselves."""
+
+
+@make_command("check", example="harness task check suites/basics --task 'sum-*' --repeat 3")
+@click.argument("suite", metavar="SUITE")
+@click.option("--task", "globs", multiple=True, metavar="GLOB", help="Only these; repeatable.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1, max=MOST_REPEATS),
+    default=1,
+    show_default=True,
+    help="Check each task so often: a verifier that does not always say the same is flaky.",
+)
+@machine_options
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Tasks at a time.  [default: one per core]",
+)
+def _check(
+    terminal: Terminal,
+    suite: str,
+    globs: tuple[str, ...],
+    repeat: int,
+    jobs: int | None,
+    **options: Any,
+) -> int:
+    """Check that tasks can be trusted: the reference solution scores 1, and doing nothing 0.
+
+    SUITE is a folder of tasks, with or without a suite.toml, one task's folder, or a name under
+    suites/. No model is asked. Each task is run in a sandbox: its solution/solve.sh and then
+    its tests, and in another one its tests alone.
+
+    A task that needs what this machine does not give is no failure: `not runnable here: ...` says
+    what it needs. -v lists what of a Dockerfile is not done here, and how the tests of a task that
+    does not hold ended. With --json, a list of {task, runnable, oracle, nop, reason, duration_s}.
+
+    Exits with 0 where every task that can be run holds, 1 where one does not, 3 where none can be
+    run or the sandbox failed.
+    """
+    tasks = _tasks(suite, globs)
+    hosting = MachineOptions(**options).hosting(tasks)
+    work = [CheckJob(task, hosting, repeat) for task in tasks]
+    jobs = min(jobs or os.cpu_count() or 1, len(tasks))
+    terminal.progress(f"0/{len(tasks)} tasks")
+    found: list[TaskCheck] = []
+    for one in LocalBackend(jobs).run(check_task, work):
+        found.append(one)
+        terminal.progress(f"{len(found)}/{len(tasks)} tasks · {one.task}")
+        terminal.say(f"{len(found)}/{len(tasks)} {_line(one)}", verbosity=1)
+    found.sort(key=lambda one: one.task)
+    data = [one.model_dump(mode="json", include=set(_DATA)) for one in found]
+    terminal.result(data, _lines(found, detailed=terminal.verbosity > 0))
+    return _code(found)
+
+
+def _tasks(argument: str, globs: Sequence[str]) -> tuple[Task, ...]:
+    folder = suite_folder(argument)
+    suite = load_suite(folder, needs_model=False)
+    if any(task.scenario is not None for task in suite.tasks):
+        raise BadInputError(
+            f"{suite.file}: holds scenarios, which have no verifier; harness run {argument} holds "
+            "them against what they expect"
+        )
+    return choose_tasks(suite, globs)
+
+
+def _code(found: Sequence[TaskCheck]) -> int:
+    ran = [one for one in found if one.runnable]
+    if any(not (one.holds or one.undecided) for one in ran):
+        return DOES_NOT_HOLD
+    return UNDECIDED if not ran or any(one.undecided for one in ran) else FINE
+
+
+def _line(one: TaskCheck) -> str:
+    said = one.reason or f"oracle {_reward(one.oracle)}, nop {_reward(one.nop)}"
+    return f"{one.task}: {said}, {one.duration_s:.1f} s"
+
+
+def _lines(found: Sequence[TaskCheck], *, detailed: bool) -> list[str]:
+    heading = ["task", "runnable", "oracle", "nop", "seconds", "reason"]
+    rows = [
+        [
+            one.task,
+            "yes" if one.runnable else "no",
+            _reward(one.oracle),
+            _reward(one.nop),
+            f"{one.duration_s:.1f}",
+            " ".join((one.reason or "").split()),
+        ]
+        for one in found
+    ]
+    lines = [*table([heading, *rows], right=(2, 3, 4)), ""]
+    if detailed:
+        for one in found:
+            lines += _details(one)
+    holding = sum(one.holds for one in found)
+    ran = sum(one.runnable for one in found)
+    lines.append(f"{holding} of {numbers.plural(ran, 'task')} that can be run here hold.")
+    if ran < len(found):
+        lines.append(f"{numbers.plural(len(found) - ran, 'task')} not runnable here.")
+    return lines
+
+
+def _details(one: TaskCheck) -> list[str]:
+    lines = [f"  not done here: {line}" for line in one.ignored]
+    lines += [f"  | {line}" for line in one.log.splitlines()]
+    return [f"{one.task}:", *lines, ""] if lines else []
+
+
+def _reward(value: float | None) -> str:
+    return numbers.ABSENT if value is None else f"{value:g}"
+
+
+command.add_command(_check)

@@ -1,0 +1,99 @@
+"""`harness task check`: a table, exit codes, and what is said of a task that does not hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tiny import write
+
+TEST = """#!/bin/bash
+if grep -q apple fruit.txt; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
+"""
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def make_task(
+    name: str, *, solve: str = "echo apple > fruit.txt", test: str = TEST, config: str = ""
+) -> None:
+    folder = Path("tasks", name)
+    write(folder / "task.toml", f'version = "1.0"\n{config}')
+    write(folder / "instruction.md", "Write apple into fruit.txt.")
+    write(folder / "environment" / "Dockerfile", "FROM debian:12\nEXPOSE 80\nWORKDIR /app\n")
+    write(folder / "solution" / "solve.sh", f"#!/bin/bash\n{solve}\n")
+    write(folder / "tests" / "test.sh", test)
+
+
+def test_tasks_that_hold_are_told_in_a_table_and_as_json(harness):
+    make_task("pears")
+    make_task("apples")
+    done = harness("task", "check", "tasks")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["task", "runnable", "oracle", "nop", "seconds", "reason"]
+    assert [line.split()[:4] for line in lines[2:4]] == [
+        ["apples", "yes", "1", "0"],
+        ["pears", "yes", "1", "0"],
+    ]
+    assert lines[-1] == "2 of 2 tasks that can be run here hold."
+    (found,) = harness("task", "check", "tasks", "--task", "app*", "--json").json
+    assert found.pop("duration_s") > 0
+    assert found == {"task": "apples", "runnable": True, "oracle": 1, "nop": 0, "reason": None}
+
+
+def test_one_that_does_not_hold_is_exit_code_1_and_is_shown_in_detail(harness):
+    make_task("apples")
+    make_task("pears", solve="echo pear > fruit.txt", test="echo looking closely\n" + TEST)
+    done = harness("task", "check", "tasks", "-v")
+    assert done.code == 1
+    assert "1/2 " in done.err
+    assert "the reference solution gave 0, not 1" in done.out
+    assert "  | looking closely" in done.out
+    assert "not done here: " in done.out
+    assert "EXPOSE" in done.out
+    assert done.out.splitlines()[-1] == "1 of 2 tasks that can be run here hold."
+
+
+def test_what_cannot_be_run_here_is_no_failure_while_another_one_can(harness):
+    make_task("big", config="[environment]\ngpus = 2\n")
+    alone = harness("task", "check", "tasks")
+    assert alone.code == 3
+    assert "not runnable here: " in alone.out
+    assert alone.out.splitlines()[-1] == "1 task not runnable here."
+    make_task("apples")
+    assert harness("task", "check", "tasks", "--jobs", "1").code == 0
+
+
+def test_packages_that_cannot_be_had_leave_it_undecided(harness, monkeypatch):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    make_task("apples", test="pip install no-such-package==1.0\n" + TEST)
+    done = harness("task", "check", "tasks")
+    assert done.code == 3
+    assert "no-such-package" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere"], "'nowhere' is neither a suite's folder nor a name under suites/"),
+        (["tasks", "--task", "x*"], "no task matches 'x*'"),
+        (["played"], "holds scenarios"),
+        (["tasks", "--repeat", "0"], "--repeat"),
+        (["tasks", "--sandbox", "chroot"], "--sandbox"),
+        (["tasks", "--timeout-multiplier", "0"], "--timeout-multiplier"),
+    ],
+)
+def test_bad_input_is_exit_code_2_and_one_line(harness, arguments, said):
+    make_task("apples")
+    write(Path("played", "a.yaml"), "- id: a\n  turns: [{text: hi}]\n  expect: {iterations: 1}\n")
+    done = harness("task", "check", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("\n") == 1
+    assert said in done.err
