@@ -100,6 +100,8 @@ def _without_prefixes(words: Sequence[str | None]) -> Sequence[str | None]:
         if word is None or not (word in _PREFIXES or _ASSIGNED.fullmatch(word)):
             break
         at += 1
+        if word == "command" and at < len(words) and str(words[at]).lower() == "-v":
+            return ()
         while word in _PREFIXES and at < len(words) and str(words[at]).startswith("-"):
             at += 1
     return words[at:]
@@ -119,19 +121,15 @@ def _after(names: Sequence[str], words: Sequence[str | None] | None) -> Sequence
 def _packages(words: Sequence[str | None] | None, files: Files) -> Install | None:
     if words is None:
         return None
-    found, problems = _Found(files), []
+    found = _Found(files)
     rest = list(words)
     while rest:
         word = rest.pop(0)
-        if word is None:
-            problems.append("names a package only when it runs")
-            continue
-        if not word.startswith("-"):
+        if word is None or not word.startswith("-"):
             found.requirement(word)
-            continue
-        option, value = _option(word, rest)
-        found.option(option, value)
-    return Install(tuple(found.packages), problems=(*found.problems, *problems))
+        else:
+            found.option(*_option(word, rest))
+    return Install(tuple(found.packages), problems=tuple(found.problems))
 
 
 def _option(word: str, rest: list[str | None]) -> tuple[str, str | None]:
@@ -157,7 +155,19 @@ class _Found:
         self.packages: list[str] = []
         self.problems: list[str] = []
 
-    def requirement(self, text: str) -> None:
+    def requirements(self, listed: str | None) -> None:
+        """Requirements with commas between them."""
+        if listed is None or "[" in listed:
+            self.requirement(listed)
+            return
+        # Commas are within versions, too; the stand-in for `uvx` takes them in the same way.
+        for text in re.split(r",\s*(?=[A-Za-z0-9])", listed):
+            self.requirement(text)
+
+    def requirement(self, text: str | None) -> None:
+        if text is None:
+            self.problems.append("names a package only when it runs")
+            return
         text = text.strip()
         if "://" not in text and _LOCAL.fullmatch(text):
             self.problems.append(f"{text}: installs files of the task's own")
@@ -225,31 +235,24 @@ def _tool(words: Sequence[str | None], files: Files, *, runs: str) -> Install:
         files: for files of requirements.
         runs: `tool` where the first word that is no option is a package too, else `command`.
     """
-    found, problems = _Found(files), []
-    wanted: str | None = None
+    found = _Found(files)
+    wanted: list[str | None] = []
     rest = list(words)
     while rest:
         word = rest.pop(0)
-        if word is None:
-            problems.append("names a package only when it runs")
-            break
-        if not word.startswith("-"):
-            if runs == "tool" and wanted is None:
-                wanted = word
+        if word is None or not word.startswith("-"):
+            wanted.append(word)
             break
         name, value = _option(word, rest)
-        if name in ("--with", "--from") and value is None:
-            problems.append("names a package only when it runs")
-        elif name == "--with" and value is not None:
-            for part in value.split(","):
-                found.requirement(part)
-        elif name == "--from":
-            wanted = value
+        if name == "--from":
+            wanted.append(value)
+        elif name == "--with":
+            found.requirements(value)
         elif name in (*_FILE_OPTIONS, *_CANNOT):
             found.option(name, value)
-    if wanted is not None:
-        found.requirement(_pinned(wanted))
-    return Install(tool=tuple(sorted(set(found.packages))), problems=(*found.problems, *problems))
+    if runs == "tool" and wanted:
+        found.requirement(None if wanted[0] is None else _pinned(wanted[0]))
+    return Install(tool=tuple(sorted(set(found.packages))), problems=tuple(found.problems))
 
 
 def _pinned(tool: str) -> str:

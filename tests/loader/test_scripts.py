@@ -35,6 +35,7 @@ def read(folder: Path, text: str) -> Script:
         ("uv run --no-project -w a pytest -w", ("a",)),
         ("uvx --with-requirements /tests/requirements.txt pytest", ("a==1", "b", "pytest")),
         ("OUT=1 uvx pytest || true", ("pytest",)),
+        ("uvx --with 'a>=1,<2, b' 'c[x,y]'", ("a>=1,<2", "b", "c[x,y]")),
     ],
 )
 def test_a_tools_environment_is_the_sorted_set_of_what_it_is_run_with(
@@ -67,6 +68,15 @@ def test_packages_of_a_script_and_of_those_it_calls(
     write(tmp_path / "tests" / "setup.sh", "pip install c\nsource /tests/test.sh\n")
     script = read(tmp_path, line)
     assert (script.packages, script.tools, script.problems) == (packages, (), ())
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["uvx --version", "command -v uvx pip", "uv --help", "pip list", "uv run a", "which uvx"],
+)
+def test_calls_that_install_nothing_are_none(tmp_path: Path, line: str):
+    script = read(tmp_path, line)
+    assert (script.packages, script.tools, script.problems) == ((), (), ())
 
 
 def test_what_is_installed_and_cannot_be_had_is_told_with_its_line(tmp_path: Path):

@@ -14,9 +14,12 @@ need() {
     wanted=$wanted$1$newline
 }
 
-# a,b
+# a,b and a>=1,<2
 need_each() {
-    need "$(printf '%s' "$1" | tr ',' '\n')"
+    case $1 in
+    *"["*) need "$1" ;;
+    *) need "$(printf '%s' "$1" | sed 's/, *\([A-Za-z0-9]\)/\n\1/g')" ;;
+    esac
 }
 
 need_all_of_file() {
