@@ -53,6 +53,8 @@ class Bubblewrap(Runner):
 def _options(scene: Scene, files: Mapping[str, int]) -> list[str]:
     options = [] if scene.root is None else ["--bind", str(scene.root), "/"]
     options += ["--proc", "/proc", "--dev", "/dev"]
+    options += ["--perms", "1777", "--size", str(view.SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"]
+    options += ["--remount-ro", "/dev"]
     for path in view.PROC_READ_ONLY:
         options += ["--ro-bind-try", path, path]
     if scene.root is None:

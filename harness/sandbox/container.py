@@ -12,6 +12,8 @@ from harness.errors import InfrastructureError, SandboxError
 from harness.sandbox import view
 from harness.sandbox.equipping import Equipped, equip
 from harness.sandbox.index_settings import IndexSettings
+from harness.sandbox.limits import DEFAULT_LIMITS, LimitKeeper, Limits
+from harness.sandbox.limits import problem as limit_problem
 from harness.sandbox.long_process import LongProcess
 from harness.sandbox.root_folder import RootFolder
 from harness.sandbox.runner import Runner
@@ -32,6 +34,8 @@ class SandboxSettings:
     """Keeps environments of packages from one run to the next."""
     index: IndexSettings = field(default_factory=IndexSettings)
     """Where packages come from."""
+    limits: Limits = DEFAULT_LIMITS
+    """What a container may use, where its task does not ask for more or less."""
 
 
 Progress = Callable[[str], None]
@@ -63,7 +67,7 @@ class FolderSandbox:
         except SandboxError as error:
             return str(error)
         if result.exit_code == 0:
-            return None
+            return limit_problem()
         return f"`true` failed in it: {result.output.strip()}"
 
     def lacks(self, environment: Environment) -> tuple[str, ...]:
@@ -123,6 +127,8 @@ class FolderContainer:
         self._closed = False
         self._equipped = Equipped()
         self._root = RootFolder()
+        limits = settings.limits.for_task(environment.memory_mb, environment.storage_mb)
+        self._keeper = LimitKeeper(limits, self._root.everything)
         self._tree = Tree(self._root, self.workdir)
 
     @property
@@ -175,6 +181,7 @@ class FolderContainer:
             cwd=place,
             env=self._variables(env),
             root=self._root,
+            keeper=self._keeper,
         )
 
     def terminal(self, *, columns: int = 160, rows: int = 40) -> Terminal:
@@ -190,6 +197,7 @@ class FolderContainer:
                 cwd=self.workdir,
                 env=self._variables(ENV),
                 root=self._root,
+                keeper=self._keeper,
             )
             return process.end
 
@@ -249,6 +257,7 @@ class FolderContainer:
         if not self._closed:
             self._closed = True
             self._close_terminals()
+            self._keeper.close()
             self._root.close()
 
     def _close_terminals(self) -> None:

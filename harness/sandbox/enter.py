@@ -116,7 +116,7 @@ def _build(view: dict[str, Any]) -> None:
     for path in view["proc_read_only"]:
         if Path(root + path).exists():
             _bind(root + path, root + path, _READ_ONLY)
-    _make_devices(f"{root}/dev", view["devices"])
+    _make_devices(f"{root}/dev", view["devices"], view["shared_memory"])
     for source, target, writable in view["mounts"]:
         _bind(_OLD_ROOT + source, root + target, _NO_DEV | (0 if writable else _READ_ONLY))
     for place, target in view["links"].items():
@@ -135,18 +135,20 @@ def _build(view: dict[str, Any]) -> None:
         _mount(None, "/", None, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEV)
 
 
-def _make_devices(folder: str, names: list[str]) -> None:
+def _make_devices(folder: str, names: list[str], shared_memory: int) -> None:
     _mount_new("tmpfs", folder, _NO_SUID | _NO_DEV, "mode=755")
     for name in names:
         # Read-only stops root from changing the host's node, and not from writing to the device.
         _bind(f"{_OLD_ROOT}/dev/{name}", f"{folder}/{name}", _READ_ONLY | _NO_EXEC)
-    os.mkdir(f"{folder}/shm")
+    size = f"mode=1777,size={shared_memory}"
+    _mount_new("tmpfs", f"{folder}/shm", _NO_SUID | _NO_DEV, size)
     options = "newinstance,ptmxmode=0666,mode=620"
     _mount_new("devpts", f"{folder}/pts", _NO_SUID | _NO_EXEC, options)
     os.symlink("pts/ptmx", f"{folder}/ptmx")
     os.symlink("/proc/self/fd", f"{folder}/fd")
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         os.symlink(f"/proc/self/fd/{number}", f"{folder}/{name}")
+    _mount(None, folder, None, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEV)
 
 
 def _mount_new(kind: str, target: str, flags: int, options: str) -> None:

@@ -30,6 +30,8 @@ OUTPUT_LIMIT = 10_000
 """Bytes of a process's output that are kept, half from its beginning and half from its end."""
 
 _CHUNK = 1 << 16
+_KILLED = 137
+"""Exit code of a process that was killed, as a shell has it."""
 _LOOK_EVERY_S = 0.25
 """How often limits that nothing else holds are looked at."""
 
@@ -76,6 +78,10 @@ class Keeper(Protocol):
 
     def trouble(self) -> str | None:
         """Why everything has to be killed now, if it has: asked several times a second."""
+        ...
+
+    def note(self) -> str | None:
+        """What one of them was killed for since this was last asked, if the keeper is sure."""
         ...
 
 
@@ -139,6 +145,8 @@ class Watch:
         self._status = b""
         self._init_fd: int | None = None
         self._stopped_for: str | None = None
+        self._ending = False
+        self._looked_at = self._started_at
         self.started = False
         """Whether the command was let start."""
         ends = [end for _ in range(2) for end in socket.socketpair()]
@@ -178,8 +186,12 @@ class Watch:
         if exit_code is None and not timed_out and self._stopped_for is None:
             raise SandboxError(f"the sandbox could not start: {self.last_line()}")
         output = self._output.text()
+        killed_for = self._stopped_for or (None if self._keeper is None else self._keeper.note())
+        if killed_for is not None:
+            newline = "" if not output or output.endswith("\n") else "\n"
+            output += f"{newline}[killed: {killed_for}]\n"
         if self._stopped_for is not None:
-            exit_code, output = 137, f"{output}\n[killed: {self._stopped_for}]\n".lstrip("\n")
+            exit_code = _KILLED
         return ProcessResult(
             exit_code=None if timed_out else exit_code,
             output=output,
@@ -209,10 +221,7 @@ class Watch:
                 for key, _ in selector.select(_waiting(remaining)):
                     if not key.data():
                         selector.unregister(key.fileobj)
-                if self._stopped_for is None and self._keeper is not None:
-                    self._stopped_for = self._keeper.trouble()
-                    if self._stopped_for is not None:
-                        self._kill()
+                self._look()
                 if until():
                     return True
         try:
@@ -220,6 +229,17 @@ class Watch:
         except subprocess.TimeoutExpired:
             return False
         return True
+
+    def _look(self) -> None:
+        """Ask the keeper, if it is time to."""
+        now = time.monotonic()
+        if self._keeper is None or self._ending or now < self._looked_at + _LOOK_EVERY_S:
+            return
+        self._looked_at = now
+        if self._stopped_for is None:
+            self._stopped_for = self._keeper.trouble()
+            if self._stopped_for is not None:
+                self._kill()
 
     def _add_output(self) -> bool:
         data = self._read_end.read(_CHUNK)
@@ -250,6 +270,7 @@ class Watch:
     def end(self) -> None:
         """Kill what is left, and wait for it: a namespace is empty once its first process is."""
         self._kill()
+        self._ending = True
         if self._init_fd is not None:
             dead = select.poll()
             dead.register(self._init_fd, select.POLLIN)
@@ -257,7 +278,6 @@ class Watch:
             os.close(self._init_fd)
             self._init_fd = None
         if self._process.poll() is None:
-            self._keeper = None
             self.follow(None)
 
     def _kill(self) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.sandbox import view
+from harness.sandbox.limits import DEFAULT_LIMITS, LimitKeeper, Limits
 from harness.sandbox.long_process import LongProcess
 from harness.sandbox.process import OUTPUT_LIMIT, Keeper, Launch, supervise
 from harness.sandbox.root_folder import HOME, RootFolder
@@ -38,8 +39,15 @@ class Runner(ABC):
 
     kind: str
 
-    def __init__(self, output_limit: int = OUTPUT_LIMIT) -> None:
+    def __init__(self, output_limit: int = OUTPUT_LIMIT, limits: Limits = DEFAULT_LIMITS) -> None:
+        """Run nothing yet.
+
+        Args:
+            output_limit: Bytes that are kept of what a process writes.
+            limits: What is held to where there is no keeper.
+        """
         self._output_limit = output_limit
+        self._limits = limits
 
     @abstractmethod
     def launch(self, scene: Scene, command: Sequence[str], opened: ExitStack) -> Launch:
@@ -67,13 +75,15 @@ class Runner(ABC):
             env: Variables besides the few that are always there.
             network: Let it use the host's.
             root: What it has as /; without one, / is read-only and empty.
-            keeper: Holds it within limits.
+            keeper: Holds it within the limits of its container; by itself it has its own.
 
         Raises:
             SandboxError: the sandbox itself failed.
         """
         scene = _scene(mounts, cwd, env, network, root)
         with ExitStack() as opened:
+            if keeper is None:
+                keeper = opened.enter_context(closing(LimitKeeper(self._limits)))
             launch = self.launch(scene, view.start(command), opened)
             return supervise(launch, timeout_s, self._output_limit, keeper)
 
@@ -86,7 +96,7 @@ class Runner(ABC):
         cwd: str,
         env: Mapping[str, str],
         root: RootFolder,
-        keeper: Keeper | None = None,
+        keeper: Keeper,
     ) -> LongProcess:
         """Start a command that owns a terminal, and runs until it is ended.
 
@@ -97,7 +107,7 @@ class Runner(ABC):
             cwd: Where it starts.
             env: Variables besides the few that are always there.
             root: What it has as /.
-            keeper: Holds it within limits.
+            keeper: Holds it within the limits of its container.
 
         Raises:
             SandboxError: the sandbox itself failed.

@@ -27,6 +27,7 @@ class Unshare(Runner):
             "hostname": view.HOSTNAME,
             "proc_read_only": view.PROC_READ_ONLY,
             "devices": view.DEVICES,
+            "shared_memory": view.SHARED_MEMORY_BYTES,
             "root": None if scene.root is None else str(scene.root),
             "mounts": [(str(mount.source), mount.target, mount.writable) for mount in scene.mounts],
             "links": dict(scene.links),

@@ -26,6 +26,9 @@ ETC_FILES: Mapping[str, str] = {
 PROC_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 """Their files check the user id alone, so that root without any capability could write them."""
 
+SHARED_MEMORY_BYTES = 256 << 20
+"""Size of /dev/shm: it is memory, which limits of processes do not count."""
+
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 # Only what programs under /usr need: the rest of /etc holds the host's secrets and settings.
