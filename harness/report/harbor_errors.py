@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.report.exported import verdict_error
@@ -36,8 +37,18 @@ _OF_VERIFIER = (
     ("did not end within", "VerifierTimeoutError"),
     ("neither reward.json nor reward.txt", "RewardFileNotFoundError"),
     ("number: ''", "RewardFileEmptyError"),
+    ("cannot be set up", "AddTestsDirError"),
 )
 """What the verifier's errors say; the others are about a file that cannot be understood."""
+
+_OF_MACHINE = (
+    ("the healthcheck ", "HealthcheckError"),
+    ("of the Dockerfile did not end in time", "EnvironmentStartTimeoutError"),
+    ("setup.sh did not end within", "EnvironmentStartTimeoutError"),
+    ("of the Dockerfile failed", "SandboxBuildFailedError"),
+    ("cannot install ", "SandboxBuildFailedError"),
+)
+"""What is said where a machine could not be made."""
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z]\w*(?:Error|Timeout)): (?P<message>.*)", re.DOTALL)
 
@@ -77,9 +88,14 @@ def _of_agent(trial: TrialRecord, trajectory: Trajectory | None) -> str | None:
         last = next((event for event in failed if event.data.get("error") == trial.error), None)
         if last is not None:
             return _OF_MODEL_ERROR.get(str(last.data.get("type")), _OF_ENDING[reason])
+    if reason is TerminationReason.INFRASTRUCTURE_ERROR:
+        return _by_words(trial.error or "", _OF_MACHINE) or _OF_ENDING[reason]
     return _OF_ENDING.get(reason)
 
 
 def _of_verifier(said: str) -> str:
-    found = (name for words, name in _OF_VERIFIER if words in said)
-    return next(found, "VerifierOutputParseError")
+    return _by_words(said, _OF_VERIFIER) or "VerifierOutputParseError"
+
+
+def _by_words(said: str, names: Sequence[tuple[str, str]]) -> str | None:
+    return next((name for words, name in names if words in said), None)

@@ -25,7 +25,8 @@ from harness.errors import (
 from harness.report.exported import write_files
 from harness.report.harbor_job import harbor_files
 from harness.runner.rewards import read_rewards
-from harness.schema.environment import folder_environment
+from harness.runner.stage import check_health
+from harness.schema.environment import Environment, FileCommand, Healthcheck, folder_environment
 from harness.schema.loop_config import TerminationReason
 from harness.schema.results import Verdict
 from harness.schema.trajectory import UsageTotal
@@ -132,6 +133,31 @@ def test_a_verifier_without_a_reward_is_told_by_what_it_left(tmp_path, file, con
     assert result["exception_info"]["exception_type"] == name
     assert result["verifier_result"] is None
     assert result["agent_result"]["metadata"]["verifier_error"] == verdict.error
+
+
+def why_not(*build: FileCommand, timeout_s: float = 10) -> str:
+    """Why a machine could not be made."""
+    environment = Environment(context=Path(), build=build, build_timeout_s=timeout_s)
+    with (
+        pytest.raises(InfrastructureError) as refused,
+        closing(working_sandbox().open(environment, {})) as container,
+    ):
+        check_health(container, Healthcheck(command="false", retries=1))
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("commands", "timeout_s", "name"),
+    [
+        (("false",), 10, "SandboxBuildFailedError"),
+        (("sleep 99",), 1, "EnvironmentStartTimeoutError"),
+        ((), 10, "HealthcheckError"),
+    ],
+)
+def test_a_machine_that_could_not_be_made_is_told_by_what_failed(commands, timeout_s, name):
+    error = why_not(*(FileCommand(command=c, cwd="/") for c in commands), timeout_s=timeout_s)
+    sample = one_trial(termination_reason=TerminationReason.INFRASTRUCTURE_ERROR, error=error)
+    assert exception(SampleRun(sample.run, sample.trials, {})) == name
 
 
 def test_a_verifier_that_ran_out_of_time_is_told_so():
