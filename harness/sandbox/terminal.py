@@ -112,12 +112,15 @@ class Terminal:
         self.new_output()
 
     def send(self, keystrokes: str) -> None:
-        """Type: text as it is, or one key by tmux's name for it; a line feed is the Enter key."""
+        """Type: text as it is, or one key by tmux's name for it."""
         with self._lock:
             self._catch_up()
             pressed = key(keystrokes, application=self._escapes.has_application_keys)
             if pressed is None:
-                pressed = keystrokes.replace("\r\n", "\r").replace("\n", "\r")
+                # A full-screen program waits for what the Enter key sends. In a shell that would
+                # be no end of line to a program that is started only after it was typed.
+                enter = "\r" if self._screen.is_alternate else "\n"
+                pressed = keystrokes.replace("\r\n", "\n").replace("\n", enter)
             data = pressed.encode(errors="replace")
             if len(self._typed) + len(data) > _MOST_TYPED:
                 raise ValueError("too much is typed and not read yet: wait, or send C-c")

@@ -88,12 +88,23 @@ def test_a_cleared_screen_has_no_new_output_and_shows_itself(terminal: Terminal)
     assert terminal.screen() == "21\n$"
 
 
-def test_control_keys_reach_the_program(terminal: Terminal) -> None:
-    terminal.send("cat\n")
+def test_control_keys_reach_the_program(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.send("cat > typed\n")
+    wait_for(tmp_path / "typed")
     terminal.send("said\n")
-    shows(terminal, "said\nsaid")
+    terminal.send("C-d")
+    terminal.send("cat typed; sleep 100\n")
+    shows(terminal, "$ cat typed; sleep 100\nsaid")
     terminal.send("C-c")
     shows(terminal, "^C\n$")
+
+
+def test_enter_is_what_a_full_screen_program_takes_it_for(terminal: Terminal) -> None:
+    terminal.send("stty raw; printf '\\033[?1049h'; head -c 2 | od -An -c; stty sane\n")
+    while terminal.new_output() is not None:
+        terminal.wait(0.01)
+    terminal.send("x\n")
+    shows(terminal, "x  \\r")
 
 
 def test_lines_typed_ahead_are_run_in_order(terminal: Terminal, tmp_path: Path) -> None:
@@ -137,7 +148,7 @@ def test_a_flood_costs_little_memory_and_can_be_stopped(terminal: Terminal, tmp_
     assert "bytes of output were not kept]\ny\n" in output
     assert output.endswith("\ny\nend\n$")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000
-    terminal.send("touch again; yes\n")
+    terminal.send("yes | tee again\n")
     wait_for(tmp_path / "again")
     terminal.send("C-c")
     shows(terminal, "^C\n$")
@@ -167,8 +178,9 @@ def test_the_end_of_the_shell_ends_the_waiting(terminal: Terminal) -> None:
     assert terminal.screen().endswith("\nbye\nexit")
 
 
-def test_more_than_any_program_reads_is_refused(terminal: Terminal) -> None:
-    terminal.send("sleep 100\n")
+def test_more_than_any_program_reads_is_refused(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.send("touch busy; sleep 100\n")
+    wait_for(tmp_path / "busy")
     with pytest.raises(ValueError, match="send C-c"):
         terminal.send("x" * 5_000_000)
     terminal.send("C-c")
