@@ -150,6 +150,7 @@ class _Stage:
         self._outer = outer
         self._excluded = excluded(context)
         self._args: dict[str, str] = {}
+        self._is_complete = True
 
     def read(self, found: Iterable[Instruction]) -> None:
         for instruction in found:
@@ -204,13 +205,13 @@ class _Stage:
         arguments = json_form(rest) or words(rest)
         here = instruction.files_in_place()
         if len(arguments) < 2 or "from" in flags:
-            self._ignore(instruction.line, f"{instruction.name} {instruction.value}")
+            self._ignore_copy(instruction)
             return
         *sources, target = (one if one in here else self._text(one) for one in arguments)
         remote = [one for one in sources if "://" in one or one.startswith("git@")]
         place = self._place(target)
         if remote or in_system(place.rstrip("/")) or "exclude" in flags:
-            self._ignore(instruction.line, f"{instruction.name} {instruction.value}")
+            self._ignore_copy(instruction)
             return
         for source in sources:
             if source in here:
@@ -237,6 +238,10 @@ class _Stage:
     def _is_archive(self, instruction: Instruction, source: str) -> bool:
         is_file = (self._context / source).is_file()
         return instruction.name == "ADD" and is_file and _ARCHIVE.fullmatch(source) is not None
+
+    def _ignore_copy(self, instruction: Instruction) -> None:
+        self._ignore(instruction.line, f"{instruction.name} {instruction.value}")
+        self._is_complete = False
 
     def _left_out(self, sources: tuple[str, ...]) -> tuple[str, ...]:
         """What of the excluded may lie in these sources."""
@@ -279,7 +284,9 @@ class _Stage:
             files=files_of(self._build.steps, self._context),
             variables={"HOME": "/root", "PATH": _PATH} | self._build.env,
             arguments=self._args,
+            is_complete=self._is_complete,
         )
+        self._is_complete = line.is_complete
         self._build.steps += line.commands
         self._build.packages = merged(self._build.packages, line.packages)
         for number, text in line.ignored:

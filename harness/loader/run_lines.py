@@ -13,6 +13,15 @@ from harness.loader.installs import Files, Install, read_install
 from harness.loader.shell import Command, Unit, assignment, expand
 from harness.schema.environment import FileCommand
 
+_MAKE_NO_FILES = frozenset(
+    {
+        *("apt-get", "apt", "apt-key", "add-apt-repository", "apk", "dpkg", "sudo", "chown"),
+        *("chgrp", "useradd", "adduser", "usermod", "groupadd", "addgroup", "passwd", "locale-gen"),
+        *("update-alternatives", "update-ca-certificates", "ldconfig", "command", "which"),
+    }
+)
+"""Of what is ignored: commands that later lines do not take files from."""
+
 
 @dataclass(slots=True)
 class RunLine:
@@ -22,6 +31,8 @@ class RunLine:
     packages: list[str] = field(default_factory=list)
     ignored: list[tuple[int, str]] = field(default_factory=list)
     """Lines, each with what stands there."""
+    is_complete: bool = True
+    """Whether nothing was ignored that may have made files."""
 
 
 def read_run(
@@ -31,6 +42,7 @@ def read_run(
     files: Files,
     variables: Mapping[str, str],
     arguments: Mapping[str, str],
+    is_complete: bool,
 ) -> RunLine:
     """Read the parts of one `RUN`.
 
@@ -40,8 +52,10 @@ def read_run(
         files: for files of requirements.
         variables: of the machine, as they are at this line.
         arguments: of the build; the machine does not have them later.
+        is_complete: whether nothing was ignored before that may have made files.
     """
     reader = _Reader(cwd, files, variables, arguments)
+    reader.line.is_complete = is_complete
     for unit in found:
         reader.read(unit)
     reader.flush()
@@ -72,6 +86,7 @@ class _Reader:
             self._installed(unit, installs)
         elif not touches_files_only(unit) or self._cwd is None:
             self._ignore(unit.line, unit.text)
+            self.line.is_complete &= all(_makes_no_files(command) for command in unit.commands)
         elif has_effect(unit, self._all()):
             self._touch(unit, self._cwd)
 
@@ -83,7 +98,9 @@ class _Reader:
             text = f"set -e\n{text}" if len(self._pending) > 1 else text
             names = [name for name in self._own if re.search(rf"\$\{{?{name}\b", text)]
             given = [f"{name}={shlex.quote(self._own[name])}" for name in names]
-            self.line.commands.append(FileCommand(command="\n".join([*given, text]), cwd=self._cwd))
+            command = "\n".join([*given, text])
+            needed = self.line.is_complete
+            self.line.commands.append(FileCommand(command=command, cwd=self._cwd, needed=needed))
         self._pending = []
 
     def _all(self) -> dict[str, str]:
@@ -136,3 +153,7 @@ class _Reader:
     def _ignore(self, line: int, text: str) -> None:
         self.flush()
         self.line.ignored.append((line, text))
+
+
+def _makes_no_files(command: Command) -> bool:
+    return bool(command.words) and command.words[0] in _MAKE_NO_FILES

@@ -29,6 +29,8 @@ class FileCommand(Record):
     command: str
     """For a shell."""
     cwd: str
+    needed: bool = True
+    """Whether it must succeed; not behind a line that is ignored and was to make files."""
 
 
 class Equipment(Record):

@@ -268,6 +268,25 @@ def test_a_change_of_folder_counts_to_the_end_of_its_line(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("line", "needed"),
+    [
+        ("RUN apt-get update && chown a /x", True),
+        ("RUN ln -s /a /usr/bin/a", True),
+        ("RUN git clone https://x.example/y", False),
+        ("RUN apt-get update && curl -O https://x.example/y.zip", False),
+        ("COPY --from=other /a /b", False),
+        ("ADD https://x.example/y.zip /", False),
+    ],
+)
+def test_behind_a_line_that_was_to_make_files_a_command_may_fail(
+    tmp_path: Path, line: str, needed: bool
+):
+    build = made(tmp_path, f"{FROM}RUN touch a\n{line} \nRUN unzip y.zip\n")
+    steps = [step for step in build.steps if isinstance(step, FileCommand)]
+    assert [step.needed for step in steps] == [True, needed]
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "rm -rf /var/lib/apt/lists/* /tmp/x",
