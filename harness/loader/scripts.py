@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -18,6 +20,8 @@ _STOOD_IN = frozenset(
     }
 )
 _SHELLS = frozenset({"bash", "sh", "source", "."})
+_OWN_FOLDER = re.compile(r"dirname.*(\$0|\$\{?BASH_SOURCE)")
+"""What scripts write for the folder that they are in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +47,21 @@ class Script:
         )
 
 
-def read_script(path: Path, files: Files, shown: str) -> Script:
+def read_script(path: Path, files: Files, shown: str, *, place: str, cwd: str) -> Script:
     """Find out what a script installs, and what the scripts do that it calls.
 
     Args:
         path: of the script.
         files: for other scripts, and for files of requirements.
         shown: what lines of it are told as, for instance `tests/test.sh`.
+        place: folder on the machine that has it.
+        cwd: folder on the machine that it is started in.
 
     Raises:
         BadInputError: it cannot be read.
     """
-    reader = _Reader(files)
-    reader.read(path, shown)
+    reader = _Reader(files, cwd)
+    reader.read(path, shown, place)
     return Script(
         packages=merged(reader.packages),
         tools=tuple(dict.fromkeys(reader.tools)),
@@ -92,8 +98,9 @@ def _within(folders: Iterable[Path], parts: tuple[str, ...]) -> Path | None:
 
 
 class _Reader:
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, cwd: str) -> None:
         self._files = files
+        self._cwd: str | None = cwd
         self._seen: set[Path] = set()
         self._variables: dict[str, str] = {"HOME": "/root"}
         self.packages: list[str] = []
@@ -101,17 +108,18 @@ class _Reader:
         self.stand_ins = False
         self.problems: list[str] = []
 
-    def read(self, path: Path, shown: str) -> None:
+    def read(self, path: Path, shown: str, place: str) -> None:
         if path in self._seen:
             return
         self._seen.add(path)
         folder = shown.rpartition("/")[0]
         for command in commands(read_text(path, purpose="what is run")):
-            called = self._command(command, shown)
-            if called is not None:
-                self.read(called, f"{folder}/{called.name}")
+            called = self._command(command, shown, place)
+            found = None if called is None else self._file(called)
+            if called is not None and found is not None:
+                self.read(found, f"{folder}/{found.name}", posixpath.dirname(called))
 
-    def _command(self, command: Command, shown: str) -> Path | None:
+    def _command(self, command: Command, shown: str, place: str) -> str | None:
         """Take in one command; gives the script that it calls."""
         words = command.words[1:] if command.words[:1] == ["export"] else command.words
         assigned = [assignment(word) for word in words]
@@ -120,17 +128,29 @@ class _Reader:
                 self._assign(name, raw)
             return None
         values = [expand(word, self._variables) for word in command.words]
-        name = PurePosixPath(values[0]).name if values and values[0] else ""
+        first = (values[0] if values else None) or ""
+        name = PurePosixPath(first).name or first
         self.stand_ins = self.stand_ins or name in _STOOD_IN
-        found = read_install(values, self._files)
+        found = read_install(values, self._file)
         if found is not None:
             self.stand_ins = True
             self.packages += found.packages
             self.tools += [found.tool] if found.tool else []
             self.problems += [f"{shown}:{command.line}: {one}" for one in found.problems]
+        elif name == "cd" and len(values) > 1:
+            self._cd(place if _OWN_FOLDER.search(command.words[1]) else values[1])
         elif name in _SHELLS and len(values) > 1 and values[1] is not None:
-            return self._files(values[1])
+            return values[1]
         return None
+
+    def _cd(self, target: str | None) -> None:
+        unknown = target is None or self._cwd is None
+        self._cwd = None if unknown else posixpath.join(self._cwd or "", target or "")
+
+    def _file(self, path: str) -> Path | None:
+        if not path.startswith("/") and self._cwd is None:
+            return None
+        return self._files(posixpath.normpath(posixpath.join(self._cwd or "", path)))
 
     def _assign(self, name: str, raw: str) -> None:
         value = expand(raw, self._variables)

@@ -156,22 +156,26 @@ class _Reader:
         otherwise = files_of(environment.build, environment.context)
         return files_at({place: folders}, otherwise)
 
-    def _equipment(self, path: Path, files: Files, base: Equipment) -> Equipment:
-        script = read_script(path, files, self._layout.shown(path))
+    def _equipment(
+        self, path: Path, place: str, files: Files, environment: Environment
+    ) -> Equipment:
+        shown = self._layout.shown(path)
+        script = read_script(path, files, shown, place=place, cwd=environment.workdir)
         self.notes.ignored += script.problems
-        return script.equipment(base)
+        return script.equipment(environment.equipment)
 
     def _solution(self, folders: Iterable[Path]) -> Solution | None:
         layout = self._layout
         folder = next((one for one in folders if (one / "solve.sh").is_file()), None)
         if folder is None:
             return None
-        files = self._files(layout.solution_place, [folder])
+        place = layout.solution_place
+        files = self._files(place, [folder])
         return Solution(
             folder=folder,
-            place=layout.solution_place,
+            place=place,
             env=self._file.solution.env,
-            equipment=self._equipment(folder / "solve.sh", files, self._environment.equipment),
+            equipment=self._equipment(folder / "solve.sh", place, files, self._environment),
         )
 
     def _verifier(
@@ -194,16 +198,17 @@ class _Reader:
         machine, has_tests = self._own_machine(section, step_tests)
         present = tuple(folder for folder in folders if folder.is_dir())
         scripts = [one / "test.sh" for one in present if (one / "test.sh").is_file()]
-        base = (machine or self._environment).equipment
-        equipment = base
+        environment = machine or self._environment
+        equipment = environment.equipment
+        place = self._layout.tests_place
         if scripts:
-            files = self._files(self._layout.tests_place, present)
-            equipment = self._equipment(scripts[-1], files, base)
+            files = self._files(place, present)
+            equipment = self._equipment(scripts[-1], place, files, environment)
         elif not has_tests:
             read_text(folders[-1] / "test.sh", purpose="the task's verifier")
         return Verifier(
             tests=() if has_tests else present,
-            place=self._layout.tests_place,
+            place=place,
             timeout_s=section.timeout_sec,
             env=self._file.verifier.env | section.env,
             equipment=equipment,

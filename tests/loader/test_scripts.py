@@ -16,7 +16,7 @@ PYTEST = ("pytest", "pytest-json-ctrf==0.3.5", "pytest==8.4.1")
 def read(folder: Path, text: str) -> Script:
     path = write(folder / "tests" / "test.sh", text)
     files = files_at({"/tests": [folder / "tests"]}, lambda _: None)
-    return read_script(path, files, "tests/test.sh")
+    return read_script(path, files, "tests/test.sh", place="/tests", cwd="/app")
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,11 @@ def test_a_tools_environment_is_the_sorted_set_of_what_it_is_run_with(
         ("python3 -m pip install -q a >/dev/null 2>&1 || pip install a", ("a",)),
         ("pip install -r /tests/requirements.txt", ("a==1", "b")),
         ("cd /tests\nbash /tests/setup.sh\nexit 0", ("c",)),
+        ("cd /tests && pip install -r requirements.txt", ("a==1", "b")),
+        ("cd / && cd tests\npip install -r ./requirements.txt", ("a==1", "b")),
+        ('cd "$(dirname "$0")"\npip install -r requirements.txt', ("a==1", "b")),
+        ('cd "$(dirname "${BASH_SOURCE[0]}")" || exit\n. setup.sh', ("c",)),
+        ("pip install -r ../tests/requirements.txt", ("a==1", "b")),
         ("source /tests/setup.sh", ("c",)),
         ("export P=a\npip install $P", ("a",)),
     ],
@@ -122,13 +127,20 @@ def test_files_outside_of_the_folders_are_not_read(tmp_path: Path):
     assert len(script.problems) == 3
 
 
+@pytest.mark.parametrize("folder", ["/app", '"$(mktemp -d)"', "$UNKNOWN"])
+def test_files_elsewhere_are_not_taken_for_those_beside_the_script(tmp_path: Path, folder: str):
+    write(tmp_path / "tests" / "requirements.txt", "a\n")
+    script = read(tmp_path, f"cd {folder}\npip install -r requirements.txt\n")
+    assert (script.packages, len(script.problems)) == ((), 1)
+
+
 def test_of_folders_laid_over_one_another_the_last_counts(tmp_path: Path):
     for name, packages in (("all", "a\n"), ("step", "b\n")):
         write(tmp_path / name / "r.txt", packages)
     write(tmp_path / "all" / "only.txt", "c\n")
     path = write(tmp_path / "all" / "test.sh", "pip install -r /t/r.txt -r /t/only.txt\n")
     files = files_at({"/t": [tmp_path / "all", tmp_path / "step"]}, lambda _: None)
-    assert read_script(path, files, "test.sh").packages == ("b", "c")
+    assert read_script(path, files, "test.sh", place="/t", cwd="/").packages == ("b", "c")
 
 
 WORDS = st.sampled_from(
