@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.sandbox import view
 from harness.sandbox.index_settings import IndexSettings
+from harness.sandbox.limits import DEFAULT_LIMITS, Limits
 from harness.sandbox.packages import PIP_FOLDER, NetworkRunner, Packages, own_pip
 from harness.schema.environment import Equipment
 from harness.values import Mount
@@ -46,6 +47,7 @@ def equip(
     settings: IndexSettings = _NO_SETTINGS,
     progress: Callable[[str], None] = lambda _: None,
     timeout_s: float = _BUILD_TIMEOUT_S,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Equipped:
     """Have everything of an equipment at hand, built now if it is the first time.
 
@@ -56,6 +58,7 @@ def equip(
         settings: Where this host's pip finds packages.
         progress: Told what is being built, before it is.
         timeout_s: Seconds that one step of a build may take.
+        limits: What a build may use.
 
     Raises:
         SandboxError: an environment cannot be built; the text says why.
@@ -64,7 +67,7 @@ def equip(
     own_python = python == view.interpreter()
     if own_python and not (equipment.packages or equipment.tools or equipment.stand_ins):
         return Equipped(notes=notes)
-    packages = Packages(cache, runner, settings, progress, timeout_s)
+    packages = Packages(cache, runner, settings, progress, timeout_s, limits)
     mounts, path = [Mount(own_pip(), f"{PIP_FOLDER}/pip")], []
     if equipment.stand_ins:
         mounts.append(Mount(_STAND_INS_HERE, _STAND_INS))

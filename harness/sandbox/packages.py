@@ -24,6 +24,8 @@ from typing import Protocol
 
 from harness.errors import SandboxError
 from harness.sandbox.index_settings import IndexSettings
+from harness.sandbox.limits import LimitKeeper, Limits
+from harness.sandbox.process import Keeper
 from harness.sandbox.removal import remove
 from harness.values import Mount, ProcessResult
 
@@ -74,6 +76,7 @@ class NetworkRunner(Protocol):
         cwd: str,
         env: Mapping[str, str],
         network: bool,
+        keeper: Keeper | None,
     ) -> ProcessResult:
         """Run a command to its end or its timeout, then kill all it started."""
         ...
@@ -88,6 +91,7 @@ class Packages:
     settings: IndexSettings
     progress: Callable[[str], None]
     timeout_s: float
+    limits: Limits
 
     def environment(self, words: Sequence[str], python: str, place: str) -> Path:
         """The folder of an environment, built now if it is the first time.
@@ -118,13 +122,17 @@ class Packages:
     def _build(self, folder: Path, words: Sequence[str], python: str, place: str) -> None:
         partial = folder.with_name(f"{folder.name}.partial")
         self.progress(f"installing {hide(' '.join(words)) or 'an empty environment'}, once")
+        remove(partial)
+        partial.mkdir()
+        keeper = LimitKeeper(self.limits, partial)
         try:
-            build = _Build(self, partial, words, python, place)
+            build = _Build(self, keeper, partial, words, python, place)
             build.fresh()
             if words:
                 build.install()
             (partial / "env").rename(folder)
         finally:
+            keeper.close()
             remove(partial)
 
 
@@ -133,6 +141,7 @@ class _Build:
     """One environment on its way."""
 
     packages: Packages
+    keeper: Keeper
     partial: Path
     words: Sequence[str]
     python: str
@@ -140,9 +149,9 @@ class _Build:
 
     def fresh(self) -> None:
         """Begin with an environment that holds nothing."""
-        remove(self.partial)
         for name in ("env", "tmp"):
-            (self.partial / name).mkdir(parents=True)
+            remove(self.partial / name)
+            (self.partial / name).mkdir()
         paths = f"{STAND_IN_MODULES}\n{PIP_FOLDER}"
         made = self._run(["/bin/sh", "-c", _MAKE, "sh", self.python, self.place, paths])
         if made.exit_code != 0:
@@ -204,6 +213,7 @@ class _Build:
             cwd="/tmp",
             env={**fixed, **env},
             network=True,
+            keeper=self.keeper,
         )
 
     def _failed(self, result: ProcessResult, advice: str | None = None) -> SandboxError:

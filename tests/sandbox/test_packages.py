@@ -17,6 +17,7 @@ from harness.errors import SandboxError
 from harness.sandbox.bubblewrap import Bubblewrap
 from harness.sandbox.equipping import equip
 from harness.sandbox.index_settings import IndexSettings, index_settings
+from harness.sandbox.limits import Limits
 from harness.sandbox.unshare import Unshare
 from harness.schema.environment import Equipment
 from harness.values import ProcessResult
@@ -203,6 +204,33 @@ def test_the_build_of_a_hostile_package_reaches_nothing_of_the_host(
     assert PASSWORD not in str(found["env"])
     assert found["processes"] < 20
     assert not list(tmp_path.rglob("planted"))
+
+
+HOG = """\
+def look():
+    for number in range(8):
+        with open(f"/opt/venv/big{number}", "wb") as file:
+            file.write(bytes(10_000_000))
+    import signal
+    signal.pause()
+"""
+
+
+def test_a_build_that_fills_the_disk_is_stopped(shop: Workshop):
+    sdist(shop.index, "hog", "1.0", HOG)
+    small = Limits(storage_mb=50)
+
+    with pytest.raises(SandboxError, match="cannot install 'hog'") as failed:
+        equip(
+            Equipment(packages=("hog",)),
+            shop.cache,
+            shop.sandbox,
+            settings=only_from(shop.index),
+            limits=small,
+        )
+
+    assert "50 MiB" in str(failed.value)
+    assert not list(shop.cache.rglob("big*"))
 
 
 def test_where_wheels_will_do_no_code_of_a_package_is_run(shop: Workshop):
