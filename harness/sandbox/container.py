@@ -171,7 +171,7 @@ class FolderContainer:
             SandboxError: the sandbox itself failed.
         """
         self._hold_open()
-        place = posixpath.join(self.workdir, cwd or "")
+        place = self.workdir if cwd is None else posixpath.join(self.workdir, cwd)
         try:
             # It may have been removed, and without it nothing could be started.
             self._tree.make_folder(place)
@@ -225,6 +225,7 @@ class FolderContainer:
             settings=self._settings.index,
             progress=self._progress,
             timeout_s=self._environment.build_timeout_s,
+            limits=self._settings.limits,
         )
         self.notes = tuple(dict.fromkeys((*self.notes, *self._equipped.notes)))
         mounts = (*view.system_mounts(), *self._equipped.mounts)
