@@ -13,6 +13,8 @@ from pathlib import Path, PurePosixPath
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _MAX_LINKS = 40
+_MAX_DEPTH = 256
+"""Folders that are named; each is kept open."""
 
 
 @contextmanager
@@ -43,8 +45,7 @@ def open_inside(
     Raises:
         OSError: as `os.open` does.
     """
-    if "\0" in path:
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    _hold_usable(path)
     walk = _Walk(root, mounts)
     try:
         fd = walk.open(f"{workdir}/{path}" if path[:1] != "/" else path, flags, make_folders)
@@ -132,6 +133,16 @@ class _Walk:
             return os.readlink(name, dir_fd=self._fds[-1]) if stat.S_ISLNK(found.st_mode) else None
         except FileNotFoundError:
             return None
+
+
+def _hold_usable(path: str) -> None:
+    try:
+        if b"\0" in os.fsencode(path):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    except UnicodeEncodeError:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL)) from None
+    if path.count("/") > _MAX_DEPTH:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
 
 
 def _parts(path: str) -> list[str]:
