@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 import click
 
 from harness.analysis.numbers import plural
 from harness.cassette.convert.conversations import read_conversations
-from harness.cassette.convert.exchange import Found
 from harness.cassette.convert.reading_vcr import read_vcr
-from harness.cassette.convert.writing import Target, targets, write
 from harness.cassette.secrets import secrets_in
 from harness.cli import FINE
+from harness.cli.import_conversation import (
+    cassette_data,
+    cassette_lines,
+    import_alone,
+    import_into,
+    use_lines,
+    write_cassettes,
+)
 from harness.cli.options import environment, make_command
 from harness.cli.run_folder import REPORTS, write_report
 from harness.cli.summary import RunSummary, summarise, summary_lines
 from harness.cli.terminal import Terminal
+from harness.errors import BadInputError
 from harness.redaction import Redactor
 from harness.runner.harbor.importing import import_run
 from harness.runner.harbor.trials import HarborTrial, read_trials
@@ -58,20 +64,51 @@ def vcr(terminal: Terminal, paths: tuple[Path, ...], out: Path) -> int:
     A request is found again by what it asks, as in cassettes that were recorded here.
     """
     redactor = _redactor()
-    return _import(terminal, read_vcr(paths, redactor), out, "request", redactor)
+    chosen = write_cassettes(read_vcr(paths, redactor), out, "request", redactor)
+    lines = (*cassette_lines(chosen, "interaction"), "", "Each request is answered as it was:")
+    terminal.result({"cassettes": cassette_data(chosen)}, (*lines, *use_lines(chosen)))
+    return FINE
 
 
 @make_command("conversation", example="harness import conversation trajectory.json")
 @_paths
-@_out
-def conversation(terminal: Terminal, paths: tuple[Path, ...], out: Path) -> int:
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR|FILE",
+    help="Folder for NAME/REPEAT.jsonl, or one file that ends with .jsonl and gets no suite.  "
+    f"[default: {_OUT}]",
+)
+@click.option(
+    "--suite",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Suite that replays them, written or added to.  [default: suites/imported]",
+)
+@click.option(
+    "--into",
+    metavar="SUITE/TASK",
+    help="Recordings of this task of a suite of yours: no suite is written.",
+)
+def conversation(
+    terminal: Terminal,
+    paths: tuple[Path, ...],
+    out: Path | None,
+    suite: Path | None,
+    into: str | None,
+) -> int:
     """Import recorded conversations: ATIF, episodes, call logs, or plain messages.
 
-    They are replayed by position: the first model call gets the first answer, and so on.
+    They are replayed by position: the first model call gets the first answer, and so on. Each
+    becomes a task of a suite as well, so that `harness run` replays it.
     """
     redactor = _redactor()
     found = [one for path in paths for one in read_conversations(path, redactor)]
-    return _import(terminal, found, out, "position", redactor)
+    if into is None:
+        return import_alone(terminal, found, out or _OUT, suite, redactor)
+    if out or suite:
+        raise BadInputError("--into names the place by itself; leave --out and --suite out")
+    return import_into(terminal, found, into, redactor)
 
 
 @make_command(
@@ -135,53 +172,3 @@ command.add_command(harbor)
 
 def _redactor() -> Redactor:
     return Redactor(secrets_in(environment()))
-
-
-def _import(
-    terminal: Terminal,
-    found: Sequence[Found],
-    out: Path,
-    match: Literal["request", "position"],
-    redactor: Redactor,
-) -> int:
-    # All are read before the first is written: a file that cannot be read stops the import whole.
-    chosen = targets(found, out)
-    for target in chosen:
-        write(target, match=match, redactor=redactor)
-    terminal.result({"cassettes": [_data(target) for target in chosen]}, _lines(chosen, match))
-    return FINE
-
-
-def _data(target: Target) -> dict[str, object]:
-    found = target.found
-    return {
-        "file": str(target.path),
-        "from": str(found.file),
-        "format": found.source,
-        "interactions": len(found.exchanges),
-        "tool_results": _tool_results(found),
-        "left_out": list(found.left_out),
-    }
-
-
-def _tool_results(found: Found) -> int:
-    return sum(len(exchange.observations) for exchange in found.exchanges)
-
-
-def _lines(chosen: Sequence[Target], match: Literal["request", "position"]) -> Iterator[str]:
-    for target in chosen:
-        found = target.found
-        calls = "turn" if match == "position" else "interaction"
-        what = plural(len(found.exchanges), calls)
-        if tools := _tool_results(found):
-            what += f" and {plural(tools, 'tool result')}"
-        yield f"{target.path}: {what} from {found.file} ({found.source})"
-        for words in found.left_out:
-            yield f"  left out: {words}"
-    yield ""
-    yield (
-        "Each is replayed in order, the n-th model call gets the n-th answer:"
-        if match == "position"
-        else "Each request is answered as it was:"
-    )
-    yield f'  with harness.cassette.use("{chosen[0].path}"):'

@@ -179,7 +179,7 @@ def test_what_is_told_as_text_is_given_to_the_first_call_of_the_turn(in_text: Pa
         session = store.session("v")
         tools = RecordedTools(Tool("never run"), session, mode="replay")
         ask(session, "go")
-        assert served(tools, "a", "b") == ["Screen:\na\n\nb", ""]
+        assert served(tools, "a", "b") == ["Screen:\na \n\nb", ""]
         ask(session, "go", "type a and b", "whatever")
         assert served(tools, "c") == [""]
         assert session.misses == []
@@ -195,9 +195,9 @@ def test_tools_that_run_again_are_compared_by_the_turn(
         session = store.session("v")
         tools = RecordedTools(Tool("{text}"), session, mode="live")
         ask(session, "go")
-        assert served(tools, *screen) == ["Screen:\na\n\nb", ""]
+        assert served(tools, *screen) == ["Screen:\na \n\nb", ""]
         ask(session, "go", "type a and b", "whatever")
         served(tools, "of this nothing is recorded")
         assert len(tools.differences) == differing
         for one in tools.differences:
-            assert (one.recorded.content, one.live.content) == ("Screen:\na\n\nb", "Screen:\na c")
+            assert (one.recorded.content, one.live.content) == ("Screen:\na \n\nb", "Screen:\na c")

@@ -28,6 +28,8 @@ def test_conversations_become_cassettes_and_come_out_again(harness: Harness):
         "cassettes/imported/run-1/0.jsonl: 3 turns and 1 tool result from"
         " run-1/agent/trajectory.json (ATIF)",
         "",
+        "suites/imported: 2 tasks; to replay them: harness run suites/imported",
+        "",
         "Each is replayed in order, the n-th model call gets the n-th answer:",
         '  with harness.cassette.use("cassettes/imported/greet/0.jsonl"):',
     ]

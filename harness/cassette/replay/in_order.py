@@ -9,7 +9,7 @@ from harness.cassette.file.tape import Tape, ToolKey
 from harness.cassette.format import InteractionLine, StoredResult, ToolLine
 from harness.cassette.replay.explain import Miss, first_difference, name_message
 from harness.cassette.replay.nearest import compared
-from harness.cassette.replay.turns import last_turn, turn_text
+from harness.cassette.replay.turns import compared_text, last_turn, said
 from harness.cassette.request.canonical import CanonicalRequest, canonical_json
 from harness.cassette.request.rules import Rules
 from harness.cassette.response.as_stream import streamed
@@ -75,8 +75,8 @@ class InOrder:
         """What a call adds, alone: what differs further up was told when it was added."""
         before = last_turn(self._tape.tree.conversation(line))
         now = last_turn(request.messages)
-        recorded = self._tape.redactor.text(turn_text(before, self._rules.text))
-        if recorded != (sent := turn_text(now, self._rules.text)):
+        recorded = self._tape.redactor.text(compared_text(before, self._rules.text))
+        if recorded != (sent := compared_text(now, self._rules.text)):
             cause = harmless(name_message(len(request.messages) - 1, now[-1] if now else {}))
             shown = difference(recorded, sent)
             self.turns.append(RequestDifference(self._calls, cause, shown))
@@ -106,7 +106,7 @@ class InOrder:
         content = ""
         if self._told < self._calls < len(self._interactions):
             following = self._tape.interaction(self._interactions[self._calls])
-            content = turn_text(last_turn(following.add))
+            content = said(last_turn(following.add))
         self._told = self._calls
         return StoredResult(content=content, status="ok", duration_s=0.0, together=True)
 

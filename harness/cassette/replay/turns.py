@@ -25,10 +25,15 @@ def _is_answer(message: JsonObject) -> bool:
     return message.get("role") in _ANSWERED or message.get("type") in _ANSWERED_ITEMS
 
 
-def turn_text(messages: Sequence[JsonObject], same_text: Callable[[str], str] = str) -> str:
-    """All that a turn says, as it is compared: without what is normalised, and trailing space."""
-    said = "\n\n".join(text for message in messages for text in _texts(message))
-    return "\n".join(line.rstrip() for line in same_text(said).strip().split("\n"))
+def said(messages: Sequence[JsonObject]) -> str:
+    """All that a turn says."""
+    return "\n\n".join(text for message in messages for text in _texts(message))
+
+
+def compared_text(messages: Sequence[JsonObject], same_text: Callable[[str], str]) -> str:
+    """The same as it is compared: without what is normalised, and trailing space."""
+    text = same_text(said(messages)).strip()
+    return "\n".join(line.rstrip() for line in text.split("\n"))
 
 
 def _texts(value: Json) -> list[str]:

@@ -17,8 +17,9 @@ from harness.redaction import Redactor
 from harness.runner.harbor.endings import ending_of, error_of, verdict_of
 from harness.runner.harbor.story import messages_of, system_of
 from harness.runner.harbor.trials import HarborTrial
-from harness.runner.harbor.variants import Chosen, safe_name
+from harness.runner.harbor.variants import Chosen
 from harness.runner.log import TRAJECTORIES, RunLog
+from harness.runner.naming import safe_name
 from harness.runner.trial_record import transcript_digest
 from harness.schema.loop_config import LoopConfig
 from harness.schema.results import RunRecord, Score, TrialRecord, Untold, Verdict

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from harness.errors import BadInputError
 from harness.runner.harbor.trials import HarborTrial
+from harness.runner.naming import safe_name
 from harness.schema.names import Name
 
 
@@ -95,9 +96,3 @@ def _job(trial: HarborTrial) -> str:
     """The job without what is the trial's own: some have a job for each task."""
     task = re.escape(trial.result.task_name.rpartition("/")[2])
     return re.sub(rf"[-_]*{task}([-_]+[0-9a-f]{{4,12}})?$", "", trial.job) or trial.job
-
-
-def safe_name(name: str) -> str:
-    """A name as suites, tasks and variants may have it."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")
-    return plain if re.fullmatch(Name, plain) else "unnamed"

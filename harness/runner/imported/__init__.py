@@ -1,0 +1,1 @@
+"""Conversations that others recorded, as tasks that can be run."""

@@ -1,0 +1,161 @@
+"""What a recorded conversation says about the task, the agent and how it ended."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.cassette.convert.exchange import Exchange, Found
+from harness.cassette.replay.turns import last_turn, said
+from harness.cassette.response.body import answering_model
+from harness.cassette.show.transcript import answered_turn
+from harness.schema.messages import Message
+from harness.schema.record import JsonObject
+
+_SYSTEM = ("system", "developer")
+_SYSTEM_PARAMETERS = ("system", "instructions")
+_TASK = re.compile(r"^Task Description:\n(.*?)(?=\n\s*Current terminal state:|\Z)", re.S | re.M)
+_SKILLS = re.compile(r"^available_skills:\s*(?=\[)", re.MULTILINE)
+_LOADED = re.compile(
+    r"\ALoaded skill: (\S+)\n(?:---\n)?(.*?)(?=\n\s*(?:Current|New) Terminal|\Z)", re.DOTALL
+)
+_HEAD = re.compile(r"\A(?:---\n)?(?:[\w-]+:.*\n)+---\n+")
+"""A skill's own front matter."""
+_COMPLETE = re.compile(r'"task_complete"\s*:\s*true')
+_ERRORS = "Previous response had parsing errors"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_MOST_NAME = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ToldSkill:
+    """A skill that the agent was told of."""
+
+    name: str
+    description: str
+    text: str
+    """What the agent read of it when it loaded it; empty where it never did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A conversation, as far as running it again needs it."""
+
+    instruction: str
+    system: str
+    preset: str
+    skills: tuple[ToldSkill, ...]
+    endpoint: str
+    """The vendor's format that its answers are in."""
+    model: str
+    tools: tuple[str, ...]
+    """Tools that were called, in the order of their first call."""
+    turns: int
+    completes: bool
+    """Whether the last answer ends the conversation; else a limit did, or whoever talked to it."""
+    is_talk: bool
+    """Whether somebody went on after an answer that asked for nothing to be done."""
+    confirms: bool
+    """Whether the agent was asked if it is sure."""
+
+
+def read_told(found: Found) -> Told:
+    """What a conversation says."""
+    prompts = [said(_heard(one)).strip() for one in found.exchanges]
+    answers = [_answer(one) for one in found.exchanges]
+    preset = _preset(prompts[0])
+    last = answers[-1]
+    is_talk = preset == "default" and not all(one.tool_calls for one in answers[:-1])
+    if preset == "default":
+        completes, confirms = not last.tool_calls and not is_talk, False
+    else:
+        completes = _is_complete(last)
+        before = len(answers) > 1 and _is_complete(answers[-2])
+        confirms = completes and before and not prompts[-1].startswith(_ERRORS)
+    first = found.exchanges[0]
+    models = (
+        answering_model(one.response) or one.request.parameters.get("model")
+        for one in found.exchanges
+    )
+    return Told(
+        instruction=_instruction(prompts[0]),
+        system=_system(first),
+        preset=preset,
+        skills=_skills(prompts),
+        endpoint=first.request.endpoint,
+        model=next((name for name in models if isinstance(name, str) and name), "unknown"),
+        tools=tuple(dict.fromkeys(call.name for one in answers for call in one.tool_calls)),
+        turns=len(answers),
+        completes=completes,
+        is_talk=is_talk,
+        confirms=confirms,
+    )
+
+
+def _heard(exchange: Exchange) -> Sequence[JsonObject]:
+    """What a call adds to the conversation, without the system prompt."""
+    turn = last_turn(exchange.request.messages)
+    return [message for message in turn if message.get("role") not in _SYSTEM]
+
+
+def _answer(exchange: Exchange) -> Message:
+    turn = answered_turn(exchange.request.endpoint, exchange.response)
+    return Message(role="assistant", content=() if turn is None else turn.content)
+
+
+def _system(exchange: Exchange) -> str:
+    given = exchange.request.parameters
+    prompts: list[JsonObject]
+    prompts = [{"content": given[key]} for key in _SYSTEM_PARAMETERS if given.get(key)]
+    prompts += [one for one in exchange.request.messages if one.get("role") in _SYSTEM]
+    return said(prompts).strip()
+
+
+def _preset(prompt: str) -> str:
+    """How the agent talked: Terminus says so in its first prompt."""
+    if '"keystrokes"' not in prompt or '"commands"' not in prompt:
+        return "default"
+    return "terminus2-skills" if '"load_skill"' in prompt else "terminus2"
+
+
+def _instruction(prompt: str) -> str:
+    """What was asked: all of the first prompt, or its part about the task."""
+    task = _TASK.search(prompt)
+    text = prompt if task is None else task[1]
+    return text.strip() or "(The recording does not tell what was asked.)"
+
+
+def _is_complete(answer: Message) -> bool:
+    return _COMPLETE.search(answer.text) is not None
+
+
+def _skills(prompts: Sequence[str]) -> tuple[ToldSkill, ...]:
+    """The skills that the first prompt lists, with what was loaded of them later."""
+    read: dict[str, str] = {}
+    for prompt in prompts:
+        if loaded := _LOADED.match(prompt):
+            read.setdefault(loaded[1], _HEAD.sub("", loaded[2].strip()))
+    return tuple(
+        ToldSkill(name, description, read.get(name, ""))
+        for name, description in _listed(prompts[0])
+    )
+
+
+def _listed(prompt: str) -> Iterator[tuple[str, str]]:
+    place = _SKILLS.search(prompt)
+    if place is None:
+        return
+    try:
+        listed, _ = json.JSONDecoder(strict=False).raw_decode(prompt, place.end())
+    except (ValueError, RecursionError):
+        return
+    names = set()
+    for one in listed if isinstance(listed, list) else ():
+        told = one if isinstance(one, dict) else {}
+        # The name in the list may be spelled otherwise than the folder, which is what is loaded.
+        name = str(told.get("location") or told.get("name") or "").rstrip("/").rpartition("/")[2]
+        if _NAME.fullmatch(name) and len(name) <= _MOST_NAME and name not in names:
+            names.add(name)
+            yield name, str(told.get("description") or name)

@@ -1,0 +1,229 @@
+"""Conversations of others, run again."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cassette.convert.samples import PLAIN, in_file
+from tests.cli.conftest import Harness
+
+PROMPT = """You solve tasks on a terminal. Answer in JSON:
+
+{"analysis": "...", "plan": "...", "commands": [{"keystrokes": "ls\\n", "duration": 0.1}]}
+
+Task Description:
+Count the lines of `notes.txt`.
+
+Write the number to `count.txt`.
+
+
+Current terminal state:
+Current Terminal Screen:
+"""
+SKILLED = PROMPT.replace(
+    "Task Description:",
+    """available_skills:
+[{"name": " # # counting", "description": "How to: count", "location": "/root/.skills/counting"},
+ {"name": "../../escape", "description": "", "location": ""},
+ {"name": "sorting", "description": "How to sort"}]
+To load a skill, respond with ONLY this JSON: {"load_skill": "skill-name"}
+
+Task Description:""",
+)
+LOADED = """Loaded skill: counting
+---
+---
+name: counting
+description: "How to: count"
+---
+
+# Counting
+
+Use wc -l.
+
+Current Terminal Screen:
+"""
+
+
+def turn(*typed: str, complete: bool = False) -> str:
+    answer = {
+        "analysis": "Looking.",
+        "plan": "Typing.",
+        "commands": [{"keystrokes": text, "duration": 0.1} for text in typed],
+        "task_complete": complete,
+    }
+    return f"```json\n{json.dumps(answer)}\n```"
+
+
+def told(*texts: str, **meta: Any) -> dict[str, Any]:
+    roles = ("user", "assistant")
+    messages = [{"role": roles[at % 2], "content": text} for at, text in enumerate(texts)]
+    return {"messages": messages, "meta": meta}
+
+
+OUTPUT = "New Terminal Output:\n12 notes.txt\n"
+SURE = "Current terminal state:\n\nAre you sure you want to mark the task as complete?"
+CONFIRMED = told(
+    PROMPT, turn("wc -l notes.txt\n", "ls\n"), OUTPUT,
+    turn(complete=True), SURE, turn(complete=True),
+    task="confirmed", model="tiny-1",
+)  # fmt: skip
+CUT = told(PROMPT, turn("ls\n"), OUTPUT, turn("ls\n"), task="cut", model="tiny-1")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def imported(harness: Harness, *options: str, **conversations: Any) -> None:
+    for name, value in conversations.items():
+        in_file(Path(f"{name}.json"), value)
+    paths = (f"{name}.json" for name in conversations)
+    done = harness("import", "conversation", *paths, *options)
+    assert (done.code, done.err) == (0, "")
+
+
+def run(harness: Harness, *options: str) -> dict[str, dict[str, Any]]:
+    """The trials of a replay by task."""
+    assert harness("run", "suites/imported", "--out", "run", *options).code == 0
+    lines = Path("run/trials.jsonl").read_text().splitlines()
+    return {trial["task"]: trial for trial in map(json.loads, lines)}
+
+
+def settings(path: str) -> Any:
+    return tomllib.loads(Path("suites/imported", path).read_text())
+
+
+def test_a_terminal_conversation_replays_turn_for_turn_to_its_end(harness: Harness):
+    imported(harness, a=CONFIRMED)
+    task = Path("suites/imported/confirmed")
+    assert (task / "instruction.md").read_text() == (
+        "Count the lines of `notes.txt`.\n\nWrite the number to `count.txt`.\n"
+    )
+    assert not (task / "tests").exists()
+    [trial] = run(harness).values()
+    assert (trial["termination_reason"], trial["outcome"]) == ("completed", None)
+    assert (trial["model_calls"], trial["served"], trial["variant"]) == (3, 3, "terminus2")
+    story = json.loads(Path("run", trial["trajectory"]).read_text())
+    said = [one for one in story["messages"] if one["role"] == "assistant"]
+    assert len(said) == 3
+
+
+def test_what_would_have_been_sent_differently_is_told_everywhere(harness: Harness):
+    imported(harness, a=CONFIRMED)
+    trial = run(harness)["confirmed"]
+    changes = trial["request_changes"]
+    assert trial["request_differences"] == len(changes) > 0
+    assert changes[0]["call"] == 1
+    assert "-You solve tasks on a terminal." in changes[0]["difference"]
+    shown = harness("show", "run", "confirmed/terminus2/0").out
+    assert "Model call 1 is not as recorded, in message" in shown
+    assert "      -You solve tasks on a terminal." in shown
+    page = Path("run/report.html").read_text()
+    assert "Model calls that said something else than what is recorded" in page
+    told_again = harness("run", "suites/imported").out
+    assert f"{len(changes)} model calls in 1 trial said something else" in told_again
+    assert "      -You solve tasks on a terminal." in told_again
+
+
+def test_a_conversation_that_a_limit_cut_ends_at_a_limit(harness: Harness):
+    unsure = told(PROMPT, turn("ls\n"), OUTPUT, turn(complete=True), task="unsure")
+    imported(harness, a=CONFIRMED, b=CUT, c=unsure, d=told(*(one["content"] for one in PLAIN)))
+    trials = run(harness)
+    assert {
+        name: (one["variant"], one["termination_reason"], one["model_calls"])
+        for name, one in trials.items()
+    } == {
+        "confirmed": ("terminus2", "completed", 3),
+        "cut": ("terminus2-2-turns", "max_iterations", 2),
+        "unsure": ("terminus2-unconfirmed", "completed", 2),
+        "d": ("default-2-turns-talk", "max_iterations", 2),
+    }
+    assert settings("cut/task.toml")["metadata"]["harness"]["expected_endings"] == [
+        "max_iterations"
+    ]
+
+
+def test_skills_that_were_told_of_are_there_again(harness: Harness):
+    imported(harness, a=told(SKILLED, '{"load_skill": "counting"}', LOADED, turn(complete=True)))
+    skills = Path("suites/imported/a/environment/skills")
+    assert sorted(path.name for path in skills.iterdir()) == ["counting", "escape", "sorting"]
+    assert (skills / "counting/SKILL.md").read_text() == (
+        "---\ndescription: 'How to: count'\nname: counting\n---\n\n# Counting\n\nUse wc -l.\n"
+    )
+    assert "nobody loaded it" in (skills / "sorting/SKILL.md").read_text()
+    assert settings("suite.toml")["variants"][0]["preset"] == "terminus2-skills"
+
+
+def test_further_conversations_are_added_and_nothing_is_written_over(harness: Harness):
+    imported(harness, a=CONFIRMED)
+    imported(harness, b=CUT)
+    assert [one["tasks"] for one in settings("suite.toml")["variants"]] == [["confirmed"], ["cut"]]
+    assert len(run(harness)) == 2
+    before = Path("suites/imported/suite.toml").read_text()
+    in_file(Path("c.json"), told("Hi", "Hello", task="c"))
+    Path("suites/imported/suite.toml").write_text(before.replace("repeats = 1", "repeats = 2"))
+    done = harness("import", "conversation", "c.json")
+    assert done.code == 2
+    assert "suite.toml: not as an import wrote it" in done.err
+    Path("suites/imported/suite.toml").write_text(before)
+    Path("suites/imported/c").mkdir()
+    done = harness("import", "conversation", "c.json")
+    assert (done.code, "imported/c: is there already" in done.err) == (2, True)
+    assert not Path("cassettes/imported/c").exists()
+
+
+def test_conversations_of_one_name_are_repeats(harness: Harness):
+    again = told(
+        PROMPT,
+        turn("ls\n"),
+        OUTPUT,
+        turn(complete=True),
+        SURE,
+        turn(complete=True),
+        task="confirmed",
+    )
+    imported(harness, a=CONFIRMED, b=again)
+    assert harness("run", "suites/imported", "--out", "run").code == 0
+    assert len(Path("run/trials.jsonl").read_text().splitlines()) == 2
+
+
+def test_another_place_is_named_in_the_command_that_replays_it(harness: Harness):
+    in_file(Path("a.json"), CONFIRMED)
+    done = harness(
+        "import", "conversation", "a.json", "--out", "kept/old", "--suite", "mine", "--json"
+    )
+    data = json.loads(done.out)
+    assert (data["suite"], data["run"]) == ("mine", "harness run mine --cassettes kept")
+    assert harness(*data["run"].split()[1:]).code == 0
+    done = harness("import", "conversation", "a.json", "--out", "x.jsonl", "--suite", "mine")
+    assert (done.code, "x.jsonl is one file" in done.err) == (2, True)
+
+
+def test_a_conversation_is_put_beside_a_task_that_is_there(harness: Harness):
+    in_file(Path("a.json"), CONFIRMED)
+    task = Path("suites/real/count")
+    in_file(task / "task.toml", "")
+    in_file(task / "instruction.md", "Count.")
+    in_file(task / "environment/workspace/notes.txt", "a\n")
+    in_file(task / "tests/test.sh", "echo 1 > /logs/verifier/reward.txt\n")
+    done = harness("import", "conversation", "a.json", "--into", "real/count", "--json")
+    data = json.loads(done.out)
+    assert data["cassettes"][0]["file"] == "cassettes/real/count/0.jsonl"
+    assert data["run"].startswith(
+        "harness run suites/real --task count --tools live --preset terminus2"
+    )
+    replay = [part for part in data["run"].split()[1:] if part not in ("--tools", "live")]
+    done = harness(*replay, "--json")
+    [totals] = json.loads(done.out)["runs"][0]["totals"]
+    assert (done.code, totals["endings"]) == (0, {"completed": 1})
+    done = harness("import", "conversation", "a.json", "--into", "real/nothing")
+    assert (done.code, "--into 'real/nothing'" in done.err) == (2, True)
+    done = harness("import", "conversation", "a.json", "--into", "real/count", "--out", "x")
+    assert (done.code, "leave --out and --suite out" in done.err) == (2, True)
