@@ -43,6 +43,17 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Bash:
     return run
 
 
+def test_a_project_of_uv_has_its_environment_in_its_folder(bash: Bash):
+    project = "mkdir p && cd p && uv init && uv add checker && uv add checker==8.4.1"
+    done = bash(f"{project} && .venv/bin/python -m checker a && . .venv/bin/activate && checker a")
+    assert done.exit_code == 0, done.output
+
+
+def test_scripts_may_ask_for_versions(bash: Bash):
+    done = bash("uv --version && uvx --version && uvx -V")
+    assert (done.exit_code, done.output.count("0.9.7")) == (0, 3)
+
+
 @pytest.mark.parametrize(
     "command",
     [
