@@ -7,6 +7,7 @@ import re
 _PLAIN = frozenset({"python", "debian", "ubuntu", "buildpack-deps", "alpine"})
 """Systems without much more than a shell and perhaps Python."""
 
+_PYTHON_NAME = re.compile(r"python-(\d)-(\d+)")
 _PYTHON_TAG = re.compile(r"(?:python)?(\d\.\d+)")
 
 
@@ -16,13 +17,22 @@ def python_version(image: str) -> str | None:
     if name == "python" or (name == "uv" and tag.startswith("python")):
         match = _PYTHON_TAG.match(tag)
         return None if match is None else match[1]
-    return None
+    # Terminal-Bench's `python-3-13`.
+    match = _PYTHON_NAME.fullmatch(name)
+    return None if match is None else f"{match[1]}.{match[2]}"
+
+
+def _is_base(image: str, name: str, tag: str) -> bool:
+    if name in _PLAIN or (name == "uv" and tag.startswith(("python", "debian", "bookworm"))):
+        return True
+    # What Terminal-Bench's tasks begin from: such a system, with a terminal and its recorder.
+    return "/t-bench/" in image.lower() and name.startswith(("ubuntu-", "python-", "debian-"))
 
 
 def image_problem(image: str) -> str | None:
     """What an image has that the system here has not, or None if it can stand in for it."""
     name, tag = _parts(image)
-    if name in _PLAIN or (name == "uv" and tag.startswith(("python", "debian", "bookworm"))):
+    if _is_base(image, name, tag):
         return None
     return f"image {image!r}: only images of Python, Debian and Ubuntu are stood in for"
 
