@@ -1,4 +1,4 @@
-"""`RUN` lines of a Dockerfile: which packages they install, and which files they touch."""
+"""`RUN` lines of a Dockerfile: which packages they install, and which files they make."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile
 
 from harness.loader.file_commands import has_effect, touches_files_only, written_in_system
 from harness.loader.installs import Files, Install, read_install
@@ -21,6 +22,9 @@ _MAKE_NO_FILES = frozenset(
     }
 )
 """Of what is ignored: commands that later lines do not take files from."""
+
+_INTERPRETERS = frozenset({"python", "python3", "bash", "sh"})
+_SCRIPTS = (".py", ".sh")
 
 
 @dataclass(slots=True)
@@ -84,6 +88,11 @@ class _Reader:
         installs = [self._install(command) for command in unit.commands]
         if any(installs):
             self._installed(unit, installs)
+        elif only is not None and self._cwd is not None and self._is_own_script(only):
+            # Often it makes the task's data. What it calls may be missing here.
+            self.flush()
+            self.line.is_complete = False
+            self._pending.append(unit.text)
         elif not touches_files_only(unit) or self._cwd is None:
             self._ignore(unit.line, unit.text)
             self.line.is_complete &= all(_makes_no_files(command) for command in unit.commands)
@@ -135,6 +144,15 @@ class _Reader:
         words = [expand(word, self._all()) for word in command.words]
         cwd = self._cwd or "/"
         return read_install(words, lambda path: self._files(posixpath.join(cwd, path)))
+
+    def _is_own_script(self, command: Command) -> bool:
+        """Whether it runs a script out of the build context."""
+        written = dropwhile(lambda word: assignment(word) is not None, command.words)
+        words = [expand(word, self._all()) or "" for word in written]
+        if words and posixpath.basename(words[0]) in _INTERPRETERS:
+            words = [word for word in words[1:] if not word.startswith("-")]
+        path = posixpath.join(self._cwd or "/", words[0]) if words else "/"
+        return path.endswith(_SCRIPTS) and self._files(path) is not None
 
     def _installed(self, unit: Unit, installs: Sequence[Install | None]) -> None:
         """Of several ways to install the same, as after `||`, the first counts."""

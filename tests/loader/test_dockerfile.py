@@ -256,6 +256,28 @@ def test_commands_that_only_touch_files_are_kept(tmp_path: Path, line: str, comm
     assert build.ignored == []
 
 
+@pytest.mark.parametrize(
+    "line", ["python3 -u make.py --all > log", "bash /w/make.sh", "./make.sh", "A=1 sh make.sh"]
+)
+def test_scripts_of_the_context_are_run_and_may_fail(tmp_path: Path, line: str):
+    for name in ("make.py", "make.sh"):
+        write(tmp_path / name, "")
+    build = made(tmp_path, f"{FROM}WORKDIR /w\nCOPY make.* ./\nRUN touch a && {line} && touch b\n")
+    steps = [step for step in build.steps if isinstance(step, FileCommand)]
+    assert [(step.command, step.needed) for step in steps] == [
+        ("touch a", True),
+        (f"set -e\n{line}\ntouch b", False),
+    ]
+    assert build.ignored == []
+
+
+@pytest.mark.parametrize("line", ["python3 gone.py", "python3 -m make", "python3 -c 1", "./data"])
+def test_other_programs_are_not_run(tmp_path: Path, line: str):
+    write(tmp_path / "data", "")
+    build = made(tmp_path, f"{FROM}COPY data ./\nRUN {line}\n")
+    assert build.ignored == [f"environment/Dockerfile:3: {line}"]
+
+
 def test_a_change_of_folder_counts_to_the_end_of_its_line(tmp_path: Path):
     build = made(
         tmp_path,
@@ -339,6 +361,8 @@ def test_all_else_is_listed_with_its_line(tmp_path: Path, line: str, told: str):
         ("ubuntu:24.04@sha256:00", True, None),
         ("debian", True, None),
         ("ghcr.io/astral-sh/uv:python3.12-bookworm-slim", True, "3.12"),
+        ("ghcr.io/laude-institute/t-bench/ubuntu-24-04:20250624", True, None),
+        ("ghcr.io/laude-institute/t-bench/python-3-13:20250620", True, "3.13"),
         ("nvidia/cuda:12.4.0-base-ubuntu22.04", False, None),
         ("node:20", False, None),
         ("registry.example:5000/team/solver", False, None),
