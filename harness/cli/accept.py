@@ -28,6 +28,7 @@ from harness.cli.execution import (
     say_kept,
     suite_command,
 )
+from harness.cli.hosting import machine_options
 from harness.cli.options import environment, make_command, selection
 from harness.cli.run_folder import write_report
 from harness.cli.summary import RunSummary, summarise, summary_lines
@@ -41,6 +42,7 @@ from harness.schema.loop_config import TerminationReason
 @make_command("accept", example="harness accept basics --task 'contact-*'")
 @click.argument("suite")
 @selection
+@machine_options
 @click.option("--yes", is_flag=True, help="Record without asking.")
 @click.option("--allow-live", is_flag=True, help="Allow recording where CI is set.")
 def command(terminal: Terminal, suite: str, yes: bool, allow_live: bool, **options: Any) -> int:
@@ -78,7 +80,14 @@ def command(terminal: Terminal, suite: str, yes: bool, allow_live: bool, **optio
         calls = sum(trial.recorded for trial in log.trials())
     log = execute(planned, terminal)
     after = summarise(log, str(write_report(log)))
-    result = _Accepted(before.misses, missing, calls, recorded.unscored, after, _unused(missing))
+    result = _Accepted(
+        before.misses,
+        missing,
+        calls,
+        (*recorded.unscored, *recorded.skipped),
+        after,
+        _unused(missing),
+    )
     terminal.result(result.data(), result.lines())
     if result.failed:
         # That they are missed again only follows from it.

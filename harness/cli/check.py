@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from harness.cli.execution import (
     plan_suite,
     say_kept,
 )
+from harness.cli.hosting import machine_options
 from harness.cli.options import environment, make_command, selection
 from harness.cli.run_folder import REPORTS, find_run, is_run, write_report
 from harness.cli.summary import summarise
@@ -36,6 +36,7 @@ from harness.schema.results import Baseline, RunRecord
 @make_command("check", example="harness check basics --set loop.max_iterations=2")
 @click.argument("suite_or_run", metavar="SUITE|RUN")
 @selection
+@machine_options
 @click.option(
     "--baseline",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -71,10 +72,12 @@ def command(
 def _run(
     terminal: Terminal, argument: str, chosen: Selection, baseline: Path | None, *, explain: bool
 ) -> tuple[RunLog, Baseline]:
-    if chosen.overrides or chosen.preset or chosen.out or chosen.jobs:
+    given = chosen.machines.arguments[:1]
+    if chosen.overrides or chosen.preset or chosen.out or chosen.jobs or given:
+        others = "".join(f", {name}" for name in given)
         raise BadInputError(
-            f"{argument!r} is a finished run: --set, --preset, --out and --jobs are for suites, "
-            "which are replayed first; leave them out"
+            f"{argument!r} is a finished run: --set, --preset{others}, --out and --jobs are for "
+            "suites, which are replayed first; leave them out"
         )
     log = find_run(argument)
     run = log.run()
@@ -129,8 +132,7 @@ def _explain(terminal: Terminal, log: RunLog, chosen: Selection) -> None:
 
 
 def _record(run: RunRecord, chosen: Selection) -> str:
-    again = replace(chosen, overrides=run.overrides, preset=run.preset)
-    return accept_command(run.suite_folder, again, secrets_in(environment()))
+    return accept_command(run.suite_folder, chosen.as_in(run), secrets_in(environment()))
 
 
 def _read(path: Path | None, suite: str, version: int) -> Baseline:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.backends.local import LocalBackend
 from harness.cassette.playback import FaultPlan
 from harness.cassette.replay.store import check_file
 from harness.cassette.secrets import secrets_in
+from harness.cli.hosting import MachineOptions
 from harness.cli.options import environment
 from harness.cli.run_folder import REPORTS
 from harness.cli.terminal import Terminal
@@ -28,7 +29,7 @@ from harness.runner.trial import TrialSettings, cassette_file, open_cassette
 from harness.runner.trial_loop import check_loops
 from harness.schema.presets import PresetName
 from harness.schema.recording import Front, Pace
-from harness.schema.results import RecordMode, ToolsMode, TrialRecord
+from harness.schema.results import RecordMode, RunRecord, ToolsMode, TrialRecord
 from harness.schema.suite import Suite
 
 CASSETTES = Path("cassettes")
@@ -46,6 +47,33 @@ class Selection:
     cassettes: Path = CASSETTES
     jobs: int | None = None
     out: Path | None = None
+    sandbox: str | None = None
+    timeout_multiplier: float | None = None
+    agent_timeout_multiplier: float | None = None
+    verifier_timeout_multiplier: float | None = None
+
+    @property
+    def machines(self) -> MachineOptions:
+        """What is said of the machines of tasks."""
+        return MachineOptions(
+            self.sandbox,
+            self.timeout_multiplier,
+            self.agent_timeout_multiplier,
+            self.verifier_timeout_multiplier,
+        )
+
+    def as_in(self, run: RunRecord) -> Selection:
+        """The same trials with the settings that a run had."""
+        agent, verifier = run.agent_timeout_multiplier, run.verifier_timeout_multiplier
+        return replace(
+            self,
+            overrides=run.overrides,
+            preset=run.preset,
+            sandbox=run.sandbox,
+            timeout_multiplier=None,
+            agent_timeout_multiplier=None if agent == 1 else agent,
+            verifier_timeout_multiplier=None if verifier == 1 else verifier,
+        )
 
     @property
     def variant_names(self) -> list[str]:
@@ -112,6 +140,7 @@ def plan_suite(argument: str, selection: Selection, answering: Answering = REPLA
     check_loops(spec for cell in cells if cell.repeat == 0 for spec in cell.specs)
     variables = environment()
     keys = {vendor.key_variable for vendor in VENDORS.values()}
+    hosting = selection.machines.hosting(suite.tasks)
     settings = TrialSettings(
         cassettes=selection.cassettes,
         record_mode=answering.record_mode,
@@ -122,7 +151,8 @@ def plan_suite(argument: str, selection: Selection, answering: Answering = REPLA
         suite_argument=argument,
         record_options=_record_options(selection),
         api_keys={name: key for name in keys if (key := variables.get(name, "").strip())},
-        secrets=secrets_in(variables, public_names(suite)),
+        secrets=secrets_in(variables, public_names(suite), hosting.variables),
+        hosting=hosting,
     )
     planned = Planned(suite, cells, settings, selection, answering)
     if answering.record_mode == "none":
@@ -168,7 +198,7 @@ def _record_options(selection: Selection) -> tuple[str, ...]:
         options += ["--variants", ",".join(selection.variant_names)]
     if selection.repeats is not None:
         options += ["--repeats", str(selection.repeats)]
-    return tuple(options)
+    return (*options, *selection.machines.arguments)
 
 
 def accept_command(suite: str, selection: Selection, secrets: Mapping[str, str]) -> str:

@@ -149,11 +149,10 @@ class _Source:
             variants=self.trial.variant,
             tasks=(glob.escape(self.trial.task),),
             repeats=self.trial.repeat + 1,
-            overrides=(*self.run.overrides, *overrides),
-            preset=self.run.preset,
             cassettes=cassettes,
             out=out,
-        )
+        ).as_in(self.run)
+        selection = replace(selection, overrides=(*selection.overrides, *overrides))
         planned = plan_suite(self.run.suite_folder, selection, answering)
         (cell,) = (cell for cell in planned.cells if cell.repeat == self.trial.repeat)
         return replace(planned, cells=(cell,))

@@ -54,7 +54,8 @@ class MachineOptions:
             "--verifier-timeout-multiplier": self.verifier_timeout_multiplier,
         }
         given = [(name, f"{value:g}") for name, value in times.items() if value is not None]
-        return tuple(part for pair in given for part in pair)
+        sandbox = () if self.sandbox is None else ("--sandbox", self.sandbox)
+        return (*sandbox, *(part for pair in given for part in pair))
 
 
 def machine_options(function: Function) -> Function:

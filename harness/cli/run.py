@@ -20,6 +20,7 @@ from harness.cli.execution import (
     say_kept,
 )
 from harness.cli.forecast import forecast, forecast_lines
+from harness.cli.hosting import machine_options
 from harness.cli.options import environment, make_command, selection
 from harness.cli.run_folder import write_report
 from harness.cli.summary import RunSummary, summarise, summary_lines
@@ -33,6 +34,7 @@ from harness.schema.results import RecordMode, ToolsMode
 @make_command("run", example="harness run basics --task 'contact-*' --repeats 1")
 @click.argument("suites", nargs=-1, required=True, metavar="SUITE...")
 @selection
+@machine_options
 @click.option(
     "--record-mode",
     type=click.Choice(get_args(RecordMode)),

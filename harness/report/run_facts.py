@@ -130,6 +130,10 @@ def _circumstances(run: RunRecord) -> tuple[Fact, ...]:
     options += [f"front {run.front}"] if run.front != "http" else []
     options += [f"pace {run.pace}"] if run.pace != "fast" else []
     options += [f"faults {run.faults}"] if run.faults is not None else []
+    options += [f"sandbox {run.sandbox}"] if run.sandbox is not None else []
+    for who in ("agent", "verifier"):
+        factor = getattr(run, f"{who}_timeout_multiplier")
+        options += [f"{who} timeout × {factor:g}"] if factor != 1 else []
     fork = run.forked
     origin = f"{fork.trial_id} of run {fork.run_id}, from turn {fork.turn} on" if fork else ""
     found = (

@@ -167,6 +167,11 @@ class RunRecord(Record):
     """The `--faults` option, if given: such a run is compared with no baseline."""
     imported: str | None = None
     """What its trials were made from, where others ran them: `Harbor`."""
+    sandbox: str | None = None
+    """The `--sandbox` option, if given."""
+    agent_timeout_multiplier: float = 1.0
+    """Agents were given this times the time that their task gives."""
+    verifier_timeout_multiplier: float = 1.0
     forked: Fork | None = None
     """Of a run that goes on with a trial of another one."""
     tasks: dict[str, str]

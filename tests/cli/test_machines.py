@@ -1,0 +1,134 @@
+"""`harness run` on tasks that ask something of their machine: options, variables, and skips."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.tiny import SUITE, Answer, Message, ModelServer, model_server, text_of, write
+
+SECRET = "sesame-opens-99"
+TEST = "if grep -q apple fruit.txt; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n"
+
+
+def solve(messages: list[Message]) -> Answer:
+    """Runs the command that the instruction is, and says what came of it."""
+    if len(messages) == 2:
+        return "shell", {"command": text_of(messages[1]).strip()}
+    return f"I saw {text_of(messages[-1])}"
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with model_server(solve=solve) as serving:
+        settings = SUITE.format(port=serving.port).replace("repeats = 2", "repeats = 1")
+        write(Path("suites/tiny/suite.toml"), settings.split('[[variants]]\nname = "confirmed"')[0])
+        yield serving
+
+
+def make_task(name: str, command: str, config: str = "") -> None:
+    folder = Path("suites/tiny", name)
+    write(folder / "task.toml", config)
+    write(folder / "instruction.md", command)
+    write(folder / "environment" / "Dockerfile", "FROM debian:12\nEXPOSE 80\nWORKDIR /app\n")
+    write(folder / "tests" / "test.sh", TEST)
+
+
+def record(harness, *options: str):
+    return harness("run", "tiny", "--record-mode", "new_episodes", "--out", "out", *options)
+
+
+def test_the_sandbox_and_the_times_are_chosen_and_told(harness, server):
+    make_task("fruit", "echo apple > fruit.txt", "[agent]\ntimeout_sec = 100\n")
+    options = ("--sandbox", "unshare", "--timeout-multiplier", "3")
+    done = record(harness, *options, "--verifier-timeout-multiplier", "0.5")
+    assert (done.code, done.err.count("error")) == (0, 0)
+    run = json.loads(Path("out/run.json").read_text())
+    assert run["sandbox"] == "unshare"
+    assert (run["agent_timeout_multiplier"], run["verifier_timeout_multiplier"]) == (3, 0.5)
+    assert '"sandbox":"unshare"' in Path("cassettes/tiny/fruit/0.jsonl").read_text()
+    page = Path("out/report.html").read_text()
+    assert "sandbox unshare, agent timeout × 3, verifier timeout × 0.5" in page
+    replayed = harness("run", "tiny", "--out", "again", "-q")
+    assert replayed.code == 0
+    assert "1/1" in replayed.out
+
+
+def test_an_agents_time_is_multiplied(harness, server):
+    make_task("fruit", "echo apple > fruit.txt", "[agent]\ntimeout_sec = 100\n")
+    assert record(harness, "--agent-timeout-multiplier", "0.000001").code == 0
+    (line,) = Path("out/trials.jsonl").read_text().splitlines()
+    trial = json.loads(line)
+    # The time is up after the first answer; what the verifier says counts all the same.
+    assert (trial["termination_reason"], trial["outcome"]) == ("duration_exceeded", "passed")
+
+
+def test_what_cannot_be_run_here_is_skipped_before_anybody_is_asked(harness, server):
+    make_task("big", "echo apple > fruit.txt", "[environment]\ngpus = 2\n")
+    make_task("keyed", "echo $K", '[environment.env]\nK = "${NOT_SET_HERE}"\n')
+    make_task("fruit", "echo apple > fruit.txt")
+    done = record(harness)
+    assert done.code == 0
+    assert "2 trials skipped:" in done.out
+    assert "  big: not runnable here: " in done.out
+    assert "  keyed: not runnable here: the variable NOT_SET_HERE is not set" in done.out
+    assert len(server.asked) == 2
+    assert not Path("cassettes/tiny/big/0.jsonl").exists()
+    kept = harness("baseline", "update", "out")
+    assert (kept.code, kept.err) == (0, "")
+    assert list(json.loads(Path("reports/baselines/tiny.json").read_text())["trials"]) == [
+        "fruit/plain/0"
+    ]
+    assert harness("check", "out").code == 0
+
+
+def test_what_is_recorded_replays_where_it_could_not_be_run(harness, server, monkeypatch):
+    make_task("keyed", "echo apple > fruit.txt", '[environment.env]\nK = "${A_NAME}"\n')
+    monkeypatch.setenv("A_NAME", "one")
+    assert record(harness).code == 0
+    monkeypatch.delenv("A_NAME")
+    assert harness("run", "tiny", "--out", "again").code == 0
+    assert "1 trial skipped" not in harness("run", "tiny", "--record-mode", "once").out
+    live = harness("run", "tiny", "--tools", "live", "--out", "live")
+    assert live.code == 0
+    assert "keyed: not runnable here: the variable A_NAME is not set" in live.out
+
+
+def test_variables_that_a_task_names_reach_it_and_no_file_if_they_are_secret(
+    harness, server, monkeypatch
+):
+    monkeypatch.setenv("FRUIT_TOKEN", SECRET)
+    monkeypatch.setenv("OTHER_TOKEN", "stays-at-home")
+    config = '[environment.env]\nTOKEN = "${FRUIT_TOKEN}"\nKIND = "${FRUIT_KIND:-apple}"\n'
+    make_task("fruit", "echo $TOKEN; echo $KIND $OTHER_TOKEN > fruit.txt; env", config)
+    done = record(harness)
+    assert done.code == 0
+    (trial,) = [json.loads(line) for line in Path("out/trials.jsonl").read_text().splitlines()]
+    assert trial["outcome"] == "passed"
+    written = [path for path in Path().rglob("*") if path.is_file()]
+    assert len(written) > 5
+    for path in written:
+        assert SECRET.encode() not in path.read_bytes(), path
+        assert b"stays-at-home" not in path.read_bytes(), path
+    assert "REDACTED" in Path("cassettes/tiny/fruit/0.jsonl").read_text().upper()
+
+
+def test_what_is_not_done_of_a_dockerfile_is_told_with_the_trial(harness, server):
+    make_task("fruit", "echo apple > fruit.txt")
+    assert record(harness).code == 0
+    (trial,) = [json.loads(line) for line in Path("out/trials.jsonl").read_text().splitlines()]
+    assert any("EXPOSE" in line for line in trial["ignored"])
+    assert "Not done here: " in harness("show", "out", "fruit/plain/0").out
+
+
+def test_options_of_machines_are_for_suites_and_no_finished_run(harness, server):
+    make_task("fruit", "echo apple > fruit.txt")
+    assert record(harness).code == 0
+    done = harness("check", "out", "--timeout-multiplier", "2")
+    assert done.code == 2
+    assert "--timeout-multiplier" in done.err
