@@ -22,6 +22,17 @@ _ESCAPED = re.compile(r"^\\(?=##\s)", re.MULTILINE)
 _DOCUMENT_KEYS = ("agents", "scenes", "user", "benchflow", "profile", "profiles", "reward")
 """Of BenchFlow's document alone: who speaks when, and how it is published."""
 
+_PARTS = ("instruction.md", "tests", "tests/test.sh", "solution", "solution/solve.sh", "workdir")
+_READ = (
+    *("task.toml", "task.md", "verifier", "verifier/test.sh", "oracle"),
+    *("oracle/solve.sh", "environment", "environment/Dockerfile", "environment/.dockerignore"),
+    *("environment/workspace", "environment/skills", "environment/skills/*/SKILL.md"),
+    *("tests/Dockerfile", "steps", "steps/*", "steps/*/tests/Dockerfile"),
+    *_PARTS,
+    *(f"steps/*/{part}" for part in _PARTS),
+)
+"""What is read of a task, or laid into its machine as a whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -54,8 +65,10 @@ def read_layout(folder: Path) -> Layout:
     """Find out how a task's folder is laid out, and read its settings.
 
     Raises:
-        BadInputError: they are missing or wrong; the text names file and key.
+        BadInputError: they are missing or wrong, or a part of the task lies elsewhere; the text
+            names file and key.
     """
+    _hold_inside(folder)
     if (folder / "task.md").is_file():
         return _document(folder)
     config = folder / "task.toml"
@@ -70,6 +83,17 @@ def read_layout(folder: Path) -> Layout:
         solution=folder / "solution",
         solution_place="/solution",
     )
+
+
+def _hold_inside(folder: Path) -> None:
+    """Refuse links out of the folder: what they lead to would be read and sent to a model."""
+    inside = folder.resolve()
+    for pattern in _READ:
+        for path in folder.glob(pattern):
+            if not path.resolve().is_relative_to(inside):
+                raise BadInputError(
+                    f"{path}: a link out of the task's folder; put what it leads to in its place"
+                )
 
 
 def _document(folder: Path) -> Layout:

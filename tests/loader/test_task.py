@@ -320,3 +320,28 @@ def test_a_task_may_say_that_nothing_judges_it(tmp_path: Path):
     write(folder / "task.toml", "")
     with pytest.raises(BadInputError, match=r"tests/test\.sh: no such file"):
         load_task(folder)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("task.toml", "instruction.md", "tests", "tests/test.sh", "solution", "environment"),
+        *("environment/workspace", "environment/skills/a/SKILL.md", "steps/one/instruction.md"),
+    ],
+)
+def test_links_out_of_a_task_are_refused(tmp_path: Path, part: str):
+    folder = make_task(tmp_path / "count")
+    write(folder / "environment" / "skills" / "a" / "SKILL.md", "---\nname: a\ndescription: b\n---")
+    write(folder / "steps" / "one" / "instruction.md", "x")
+    (folder / part).rename(tmp_path / "elsewhere")
+    (folder / part).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BadInputError) as raised:
+        load_task(folder)
+    assert str(raised.value).startswith(f"{folder / part}: a link out of the task's folder")
+
+
+def test_links_within_a_task_are_fine(tmp_path: Path):
+    folder = make_task(tmp_path / "count")
+    (folder / "instruction.md").rename(folder / "text.md")
+    (folder / "instruction.md").symlink_to("text.md")
+    assert load_task(folder).instruction == "Count the lines."
