@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,9 +13,9 @@ import pytest
 
 from harness.loader.suite import load_suite
 from harness.sandbox.choose import AUTOMATIC, problem
-from harness.schema.environment import CopyFiles, Environment, FileCommand
+from harness.schema.environment import CopyFiles, Environment, FileCommand, Step
 from harness.schema.suite import Task
-from tests.cli.tiny import in_subprocess
+from tests.cli.tiny import Message, in_subprocess, model_server, text_of, trials_of
 
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "suites" / "skills"
@@ -49,6 +50,54 @@ def test_every_solution_scores_one_and_doing_nothing_scores_zero() -> None:
     wrong = [one for one in found.values() if (one["oracle"], one["nop"]) != (1.0, 0.0)]
     assert wrong == []
     assert done.code == 0, done.err
+
+
+def shown_solution(task: Task, step: Step) -> str:
+    """The reference solution as one command of an agent, who has no /solution."""
+    assert step.solution is not None
+    own = "/tmp/shown"
+    lines = [f"mkdir -p {own}"]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in step.solution.env.items()]
+    for file in sorted(step.solution.folder.iterdir()):
+        text = file.read_text().replace(f"{step.solution.place}/", f"{own}/")
+        lines.append(f"cat > {own}/{file.name} <<'SHOWN'\n{text}SHOWN")
+    return "\n".join([*lines, f"bash {own}/solve.sh"])
+
+
+def knowing_agent(messages: list[Message]) -> str:
+    """A model that knows the reference solutions, and calls tools in text."""
+    if any(message["role"] == "assistant" for message in messages):
+        return "All is done."
+    asked = text_of(messages[-1])
+    for task in TASKS.values():
+        for step in task.steps:
+            if step.instruction in asked:
+                command = shown_solution(task, step)
+                return json.dumps({"name": "shell", "arguments": {"command": command}})
+    return "I do not know this task."
+
+
+@pytest.mark.usefixtures("_cache", "_registry")
+def test_an_agent_that_knows_the_solutions_passes_live_and_replayed(tmp_path: Path) -> None:
+    with model_server(solve=knowing_agent) as server:
+        live = in_subprocess(
+            *("run", str(SUITE), "--variants", "none", "--record-mode", "new_episodes"),
+            *("--set", f"model.base_url=http://127.0.0.1:{server.port}/v1", "--jobs", "2"),
+            *("--cassettes", "recorded", "--out", "live", "--quiet"),
+            folder=tmp_path,
+        )
+        assert live.code == 0, live.err
+    replayed = in_subprocess(
+        *("run", str(SUITE), "--variants", "none", "--cassettes", "recorded"),
+        *("--out", "replayed", "--quiet"),
+        folder=tmp_path,
+    )
+    assert replayed.code == 0, replayed.err
+    first, again = (trials_of(tmp_path / name) for name in ("live", "replayed"))
+    assert {trial.task: trial.outcome for trial in first} == dict.fromkeys(TASKS, "passed")
+    assert [(trial.transcript_digest, trial.verdict) for trial in again] == [
+        (trial.transcript_digest, trial.verdict) for trial in first
+    ]
 
 
 def machines(task: Task) -> Iterator[Environment]:
