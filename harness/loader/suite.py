@@ -39,8 +39,8 @@ def load_suite(
             is one task, or one file of scenarios.
         overrides: `key=value` as after `--set`; they win over variants and tasks.
         preset: in place of the one that each variant names.
-        needs_model: refuse tasks alone for which no model is named; otherwise they have no
-            variants.
+        needs_model: refuse tasks alone for which no model is named; otherwise they get one that
+            answers nothing.
 
     Raises:
         BadInputError: the first thing that cannot be used, with file and key.
@@ -61,10 +61,9 @@ def load_suite(
             f"{folder}: has no suite.toml that names a model; name it with"
             " --set model.provider=PROVIDER --set model.name=NAME"
         )
-    entries = () if file.model == NO_MODEL else file.variants
     changes = parse_overrides(overrides, file)
     tasks = tuple(_with_model_overrides(task, changes.model) for task in _load_tasks(folder))
-    variants = tuple(_variant(entry, file, changes, path, preset) for entry in entries)
+    variants = tuple(_variant(entry, file, changes, path, preset) for entry in file.variants)
     suite = Suite(
         name=file.name,
         version=file.version,
@@ -152,6 +151,8 @@ def _check_fit(suite: Suite, path: Path) -> None:
 
 
 def _check_model(model: ModelConfig, variant: Variant, path: Path) -> None:
+    if variant.model == NO_MODEL:
+        return
     if model.provider == "scripted":
         raise ConfigurationError(
             f"{path}: variant {variant.name!r}: model.provider = 'scripted' answers scenarios only;"

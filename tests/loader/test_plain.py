@@ -53,10 +53,12 @@ def test_without_a_model_the_error_says_how_to_name_one(tmp_path: Path):
     )
 
 
-def test_what_needs_no_model_gets_the_tasks_without_variants(tmp_path: Path):
-    suite = load_suite(tasks(tmp_path / "bench"), needs_model=False, overrides=["repeats=2"])
+def test_what_needs_no_model_gets_the_tasks_and_the_variants_name(tmp_path: Path):
+    folder = tasks(tmp_path / "bench")
+    write(folder / "a" / "task.toml", "[metadata.harness]\nmodel = {temperature = 1}")
+    suite = load_suite(folder, needs_model=False, overrides=["repeats=2"])
     assert [task.name for task in suite.tasks] == ["a", "b"]
-    assert suite.variants == ()
+    assert [variant.name for variant in suite.variants] == ["default"]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def said_by(arguments: Sequence[str]) -> Said:
     Raises:
         BadInputError: one cannot be loaded.
     """
-    suites = [load_suite(suite_folder(argument)) for argument in arguments]
+    suites = [load_suite(suite_folder(argument), needs_model=False) for argument in arguments]
     cells = {
         (cell.suite, cell.task.name, cell.repeat): Expected(
             cell.task.digest, frozenset(spec.variant.name for spec in cell.specs)
