@@ -204,7 +204,7 @@ class _Reader:
         if scripts:
             files = self._files(place, present)
             equipment = self._equipment(scripts[-1], place, files, environment)
-        elif not has_tests:
+        elif not has_tests and self._file.environment.os == "linux":
             read_text(folders[-1] / "test.sh", purpose="the task's verifier")
         return Verifier(
             tests=() if has_tests else present,
@@ -294,6 +294,10 @@ class _Reader:
         if (folder / "trajectory.json").is_file():
             shown = self._layout.shown(folder / "trajectory.json")
             self.notes.needs.append(f"{shown}: begins in the middle of another conversation")
+        for part in (self._layout.tests.name, self._layout.solution.name):
+            if (folder / part / ".harborignore").is_file():
+                shown = self._layout.shown(folder / part)
+                self.notes.ignored.append(f"{shown}/.harborignore: all files are laid out")
 
 
 def _mode(section: VerifierSection) -> str | None:

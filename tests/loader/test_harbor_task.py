@@ -177,6 +177,20 @@ def test_files_that_ask_for_more_than_one_machine_make_a_task_impossible(tmp_pat
     assert machine(load_task(folder)).needs == expected
 
 
+def test_a_task_for_another_system_needs_no_script_of_this_one(tmp_path: Path):
+    folder = harbor_task(tmp_path / "t", "[environment]\nos = 'windows'")
+    (folder / "tests" / "test.sh").rename(folder / "tests" / "test.bat")
+    assert machine(load_task(folder)).needs == (
+        "environment.os = 'windows': another system than Linux",
+    )
+
+
+def test_files_that_harbor_would_leave_out_are_told_of(tmp_path: Path):
+    folder = harbor_task(tmp_path / "t")
+    write(folder / "tests" / ".harborignore", "*.md")
+    assert machine(load_task(folder)).ignored == ("tests/.harborignore: all files are laid out",)
+
+
 def test_a_wish_for_the_network_alone_makes_nothing_impossible(tmp_path: Path):
     config = (
         "[environment]\nnetwork_mode = 'public'\n[agent]\nnetwork_mode = 'public'\nuser = 1000\n"
