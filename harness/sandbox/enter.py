@@ -1,22 +1,21 @@
 """Started as a script by `unshare.py`: makes the namespaces, builds the view, runs the command.
 
-Needs the standard library alone. Arguments are two open files: where to report (see `process.py`),
-and the view to build, as JSON.
+Needs the standard library alone, and of that little: half of the time that a start takes would be
+imports. Arguments are two open files: where to report (see `process.py`), and the view to build, as
+`marshal` writes it, which the same interpreter reads.
 """
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
-import json
+import marshal
 import os
-import re
-import signal
-import socket
-import struct
 import sys
-from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _NEW_NAMESPACES = (
     0x00020000  # mounts
@@ -31,11 +30,15 @@ _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
 _DETACH = 2
 _SET_DEATH_SIGNAL, _DROP_BOUNDING, _NO_NEW_PRIVILEGES = 1, 24, 38
 _CAPABILITY_VERSION = 0x20080522
+_SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
+_INTERNET, _DATAGRAMS = 2, 2
 _SET_INTERFACE_FLAGS, _INTERFACE_UP = 0x8914, 1
 _OLD_ROOT, _NEW_ROOT = "/.old", "/.new"
-_ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 _libc = ctypes.CDLL(None, use_errno=True)
+
+_flags_of: dict[str, int | None] = {}
+"""Of each mount that was made: what is to be added, also for those below it; None is nothing."""
 
 
 def main() -> None:
@@ -43,15 +46,15 @@ def main() -> None:
     status_fd, view_fd = int(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(status_fd, False)
     with os.fdopen(view_fd, "rb") as file:
-        view = json.load(file)
+        view = marshal.load(file)
     uid, gid = os.geteuid(), os.getegid()
     network = 0 if view["network"] else _NEW_NETWORK
     _check(_libc.unshare(_NEW_NAMESPACES | network), "new namespaces")
     # Only now: entering a user namespace clears the death signal.
     _die_with_parent()
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
-    Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"0 {uid} 1")
+    _write("/proc/self/gid_map", f"0 {gid} 1")
     reported, report = os.pipe()
     first = os.fork()
     if first == 0:
@@ -60,7 +63,7 @@ def main() -> None:
         if os.read(reported, 1):
             _be_first(view, status_fd)
         os._exit(1)
-    os.write(status_fd, json.dumps({"child-pid": first}).encode() + b"\n")
+    os.write(status_fd, b'{"child-pid": %d}\n' % first)
     os.write(report, b".")
     os.close(status_fd)
     os.waitpid(first, 0)
@@ -70,7 +73,8 @@ def _be_first(view: dict[str, Any], status_fd: int) -> None:
     """Run the command; the death of this process then takes along whatever is left."""
     code = 1
     try:
-        socket.sethostname(view["hostname"])
+        hostname = os.fsencode(view["hostname"])
+        _check(_libc.sethostname(hostname, len(hostname)), "name of the host")
         if not view["network"]:
             _loopback_up()
         _build(view)
@@ -79,11 +83,11 @@ def _be_first(view: dict[str, Any], status_fd: int) -> None:
         command = os.fork()
         if command == 0:
             os.setsid()
-            for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
-                signal.signal(ignored_by_python, signal.SIG_DFL)
+            for ignored_by_python in (_SIGPIPE, _SIGXFSZ):
+                _libc.signal(ignored_by_python, None)
             os.execve(view["command"][0], view["command"], view["env"])
         status = _reap_until(command)
-        os.write(status_fd, json.dumps({"exit-code": status}).encode() + b"\n")
+        os.write(status_fd, b'{"exit-code": %d}\n' % status)
         code = 0
     except OSError as error:
         print(error.strerror, file=sys.stderr, flush=True)
@@ -112,18 +116,19 @@ def _build(view: dict[str, Any]) -> None:
         _mount_new("tmpfs", "/tmp", _NO_SUID | _NO_DEV, "mode=1777")
     _mount_new("proc", f"{root}/proc", _NO_SUID | _NO_DEV | _NO_EXEC, "")
     # With a user namespace of its own a process had capabilities again, and could lift its limits.
-    Path(f"{root}/proc/sys/user/max_user_namespaces").write_text("0")
+    _write(f"{root}/proc/sys/user/max_user_namespaces", "0")
     for path in view["proc_read_only"]:
-        if Path(root + path).exists():
+        if os.path.exists(root + path):
             _bind(root + path, root + path, _READ_ONLY)
     _make_devices(f"{root}/dev", view["devices"], view["shared_memory"])
     for source, target, writable in view["mounts"]:
         _bind(_OLD_ROOT + source, root + target, _NO_DEV | (0 if writable else _READ_ONLY))
     for place, target in view["links"].items():
-        Path(place).parent.mkdir(parents=True, exist_ok=True)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
         os.symlink(target, place)
     for place, text in view["files"].items():
-        Path(place).write_text(text)
+        _write(place, text)
+    _add_flags()
     if root:
         os.chdir(root)
         # Onto itself: the old root, with all that lies below it, is then what is on top here.
@@ -154,6 +159,7 @@ def _make_devices(folder: str, names: list[str], shared_memory: int) -> None:
 def _mount_new(kind: str, target: str, flags: int, options: str) -> None:
     os.makedirs(target, exist_ok=True)
     _mount(kind, target, kind, flags, options)
+    _flags_of[target] = None
 
 
 def _bind(source: str, target: str, flags: int) -> None:
@@ -161,22 +167,30 @@ def _bind(source: str, target: str, flags: int) -> None:
         os.makedirs(target, exist_ok=True)
     elif not os.path.exists(target):
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        Path(target).touch()
+        _write(target, "")
     _mount(source, target, None, _BIND | _RECURSIVE)
-    for place in _mounts_at(target):
-        # Flags that the host has set are locked here, and have to be named again.
-        kept = os.statvfs(place).f_flag & (_READ_ONLY | _NO_SUID | _NO_DEV | _NO_EXEC)
-        _mount(None, place, None, _REMOUNT | _BIND | _NO_SUID | flags | kept)
+    _flags_of[target] = flags
 
 
-def _mounts_at(target: str) -> list[str]:
-    lines = Path(f"{_OLD_ROOT}/proc/self/mountinfo").read_bytes().splitlines()
-    places = [os.fsdecode(_ESCAPED.sub(_unescape, line.split()[4])) for line in lines]
-    return [place for place in places if place == target or place.startswith(target + "/")]
+def _add_flags() -> None:
+    """Give each mount its flags, and those that came along below it."""
+    with open(f"{_OLD_ROOT}/proc/self/mountinfo", "rb") as file:
+        places = [_unescaped(line.split()[4]) for line in file]
+    for place in places:
+        above = place
+        while above not in _flags_of and above != "/":
+            above = os.path.dirname(above)
+        flags = _flags_of.get(above)
+        if flags is not None:
+            # Flags that the host has set are locked here, and have to be named again.
+            kept = os.statvfs(place).f_flag & (_READ_ONLY | _NO_SUID | _NO_DEV | _NO_EXEC)
+            _mount(None, place, None, _REMOUNT | _BIND | _NO_SUID | flags | kept)
 
 
-def _unescape(match: re.Match[bytes]) -> bytes:
-    return bytes([int(match[1], 8)])
+def _unescaped(field: bytes) -> str:
+    first, *others = field.split(b"\\")
+    # A space is there as its octal number.
+    return os.fsdecode(first + b"".join(bytes([int(o[:3], 8)]) + o[3:] for o in others))
 
 
 def _mount(
@@ -188,22 +202,29 @@ def _mount(
 
 
 def _loopback_up() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as interface:
-        request = struct.pack("16sh14x", b"lo", _INTERFACE_UP)
-        fcntl.ioctl(interface, _SET_INTERFACE_FLAGS, request)
+    interface = _libc.socket(_INTERNET, _DATAGRAMS, 0)
+    flags = _INTERFACE_UP.to_bytes(2, sys.byteorder)
+    fcntl.ioctl(interface, _SET_INTERFACE_FLAGS, b"lo".ljust(16, b"\0") + flags + bytes(14))
+    os.close(interface)
 
 
 def _drop_capabilities() -> None:
-    last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
+    with open("/proc/sys/kernel/cap_last_cap", encoding="utf-8") as file:
+        last = int(file.read())
     for capability in range(last + 1):
         _check(_libc.prctl(_DROP_BOUNDING, capability, 0, 0, 0), "drop capabilities")
     _check(_libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "forbid new privileges")
-    header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
+    header = _CAPABILITY_VERSION.to_bytes(4, sys.byteorder) + bytes(4)
     _check(_libc.capset(header, bytes(24)), "drop capabilities")
 
 
 def _die_with_parent() -> None:
-    _check(_libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0), "die with parent")
+    _check(_libc.prctl(_SET_DEATH_SIGNAL, _SIGKILL, 0, 0, 0), "die with parent")
+
+
+def _write(place: str, text: str) -> None:
+    with open(place, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _check(result: int, what: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
 import sys
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class Unshare(Runner):
         }
         view_fd = os.memfd_create("view")
         opened.callback(os.close, view_fd)
-        os.write(view_fd, json.dumps(seen).encode())
+        os.write(view_fd, marshal.dumps(seen))
         os.lseek(view_fd, 0, os.SEEK_SET)
         start = (sys.executable, "-I", "-S", _ENTER)
         return Launch(
