@@ -16,8 +16,17 @@ from harness.values import FileContent, ProcessResult
 class TerminalScreen(Protocol):
     """A terminal with one shell in it, on a container's files."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed; that the shell has ended by itself is another matter."""
+        ...
+
     def send(self, keystrokes: str) -> None:
         """Type: text as it is, or the name of one key as tmux writes it, for instance `C-c`."""
+        ...
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, but no longer than the shell lives; says whether it has ended."""
         ...
 
     def screen(self) -> str:

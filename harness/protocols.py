@@ -209,8 +209,13 @@ class TextProtocol(Protocol):
         """A call as the model would have written it."""
         ...
 
-    def render_result(self, result: ToolResult) -> str:
-        """A result as the model reads it."""
+    def render_results(self, results: Sequence[ToolResult], notes: str) -> str:
+        """The results of a turn as the model reads them.
+
+        Args:
+            results: At least one, in call order.
+            notes: What parsing found to say about the answer that held the calls.
+        """
         ...
 
 

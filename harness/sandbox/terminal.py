@@ -94,7 +94,7 @@ class Terminal:
         self._unseen = _Unseen()
         self._typed = bytearray()
         self._seen: _Seen | None = None
-        self._closing = False
+        self.closed = False
         self._began = threading.Event()
         self._ended = threading.Event()
         self._fd, shell_fd = _pseudo_terminal(columns, rows)
@@ -124,8 +124,9 @@ class Terminal:
             data = pressed.encode(errors="replace")
             if len(self._typed) + len(data) > _MOST_TYPED:
                 raise ValueError("too much is typed and not read yet: wait, or send C-c")
-            self._typed += data
-        self._wake_up()
+            if not self.closed:
+                self._typed += data
+                self._wake_up()
 
     def wait(self, seconds: float) -> bool:
         """Wait so long, but no longer than the shell lives; says whether it has ended."""
@@ -152,7 +153,10 @@ class Terminal:
 
     def close(self) -> None:
         """Kill the shell and all it started."""
-        self._closing = True
+        with self._lock:
+            was_closed, self.closed = self.closed, True
+        if was_closed:
+            return
         self._stop()
         self._wake_up()
         self._thread.join()
@@ -176,7 +180,7 @@ class Terminal:
         """Read what the shell writes and write what was typed, until it has ended."""
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
-        while not self._closing:
+        while not self.closed:
             wanted = select.POLLIN | (select.POLLOUT if self._typed else 0)
             poll.register(self._fd, wanted)
             events = dict(poll.poll())

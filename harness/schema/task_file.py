@@ -14,10 +14,11 @@ from pydantic import AfterValidator, AliasChoices, BeforeValidator, ConfigDict, 
 from pydantic_core import PydanticCustomError
 
 from harness.schema.loop_config import TerminationReason
+from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject, Record
 from harness.schema.suite import OutputConfig
 
-ToolName = Literal["shell", "read_file", "write_file", "list_dir"]
+ToolName = Literal["shell", "read_file", "write_file", "list_dir", "keystrokes"]
 
 _SIZES = {"K": 1 / 1024, "M": 1, "G": 1024}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMG])", re.IGNORECASE)
@@ -246,6 +247,8 @@ class HarnessSection(Record):
     """The structured result the task asks for; None for a task that ends with text."""
     tools: tuple[ToolName, ...] = ("shell", "read_file", "write_file", "list_dir")
     """Tools offered to the agent, in this order."""
+    recorded_tools: tuple[ToolSpec, ...] = ()
+    """Tools of others: offered after those above, and only their recorded calls are answered."""
     skills: tuple[str, ...] | None = None
     """Which folders of environment/skills are curated; None means all of them."""
     verifier: bool = True

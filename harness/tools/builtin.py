@@ -9,8 +9,9 @@ from harness.protocols import Tool
 from harness.tools.files import ListDir, ReadFile, WriteFile
 from harness.tools.machine import Machine
 from harness.tools.shell import Shell
+from harness.tools.terminal import Keystrokes
 
-BUILTIN_NAMES = ("shell", "read_file", "write_file", "list_dir")
+BUILTIN_NAMES = ("shell", "read_file", "write_file", "list_dir", "keystrokes")
 
 
 def builtin_tools(names: Iterable[str], machine: Machine) -> tuple[Tool, ...]:
@@ -30,6 +31,7 @@ def builtin_tools(names: Iterable[str], machine: Machine) -> tuple[Tool, ...]:
             ReadFile(machine),
             WriteFile(machine),
             ListDir(machine),
+            Keystrokes(machine),
         )
     }
     chosen = []

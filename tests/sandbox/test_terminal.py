@@ -195,3 +195,14 @@ def test_a_shell_that_cannot_be_started_leaves_nothing_open() -> None:
     with pytest.raises(SandboxError, match="no shell on"):
         Terminal(start)
     assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_terminal_that_was_closed_takes_nothing_more(tmp_path: Path) -> None:
+    terminal = Terminal(shell(tmp_path))
+    assert not terminal.closed
+    terminal.close()
+    terminal.close()
+    assert terminal.closed
+    terminal.send("touch late\n")
+    assert terminal.wait(DEADLINE_S)
+    assert not (tmp_path / "late").exists()

@@ -62,12 +62,13 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
     with pytest.raises(ConfigurationError) as caught:
         builtin_tools(["shell", "browser"], NOWHERE)
     assert str(caught.value) == (
-        "unknown tool 'browser': use shell, read_file, write_file, list_dir"
+        "unknown tool 'browser': use shell, read_file, write_file, list_dir, keystrokes"
     )
 
 
 def test_specs_and_identities_are_those_of_every_recording():
-    registry = Registry(builtin_tools(BUILTIN_NAMES, NOWHERE))
+    names = ("shell", "read_file", "write_file", "list_dir")
+    registry = Registry(builtin_tools(names, NOWHERE))
     texts = [spec.model_dump_json() for spec in registry.specs()]
     assert texts == [
         '{"name":"shell","description":"Run a bash command in /workspace.",'
@@ -82,7 +83,7 @@ def test_specs_and_identities_are_those_of_every_recording():
         '{"name":"list_dir","description":"List the files in a folder.",'
         '"parameters":{"type":"object","properties":{"path":{"type":"string","default":"."}}}}',
     ]
-    assert [registry.identity(name)[:8] for name in BUILTIN_NAMES] == [
+    assert [registry.identity(name)[:8] for name in names] == [
         "234ee39f",
         "e33f3d0e",
         "90c0b840",
@@ -266,4 +267,4 @@ def test_the_tools_say_what_they_do_and_which_run_alone():
         for content in ("", "one", "one\n", "one\ntwo")
     ] == [(Effect("write", "a", lines),) for lines in (0, 1, 1, 2)]
     alone = [name for name in BUILTIN_NAMES if registry.is_sequential(name)]
-    assert alone == ["shell", "write_file"]
+    assert alone == ["shell", "write_file", "keystrokes"]
