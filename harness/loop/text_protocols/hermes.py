@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from harness.loop.text_protocols.json_protocol import call_to_copy
 from harness.loop.text_protocols.json_values import calls_in, json_value_at
-from harness.loop.text_protocols.tool_texts import MALFORMED, introduced
+from harness.loop.text_protocols.tool_texts import MALFORMED, in_order, introduced
 from harness.schema.messages import ToolCall, ToolResult, ToolSpec
 from harness.values import ParsedText
 
@@ -58,9 +58,9 @@ class HermesProtocol:
         arguments = call.arguments or "{}"
         return f'{OPEN}{{"name": {json.dumps(call.name)}, "arguments": {arguments}}}{CLOSE}'
 
-    def render_result(self, result: ToolResult) -> str:
-        """Introduced by the call's id and name."""
-        return introduced(result)
+    def render_results(self, results: Sequence[ToolResult], notes: str) -> str:
+        """Each introduced by its call's id and name."""
+        return in_order([introduced(result) for result in results], notes)
 
 
 def _call_at(text: str, start: int) -> tuple[list[tuple[str, str]], int]:

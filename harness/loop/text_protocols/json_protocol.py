@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from harness.loop.text_protocols.json_values import Found, calls_in, json_values
-from harness.loop.text_protocols.tool_texts import example, introduced
+from harness.loop.text_protocols.tool_texts import example, in_order, introduced
 from harness.schema.messages import ToolCall, ToolResult, ToolSpec
 from harness.values import ParsedText
 
@@ -57,9 +57,9 @@ class JsonProtocol:
         """The object the model would have written."""
         return f'{{"name": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}'
 
-    def render_result(self, result: ToolResult) -> str:
-        """Introduced by the call's id and name."""
-        return introduced(result)
+    def render_results(self, results: Sequence[ToolResult], notes: str) -> str:
+        """Each introduced by its call's id and name."""
+        return in_order([introduced(result) for result in results], notes)
 
 
 def call_to_copy(tool: ToolSpec) -> str:

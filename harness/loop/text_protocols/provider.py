@@ -46,7 +46,7 @@ class TextProtocolProvider:
             replace(
                 request,
                 system="\n\n".join(part for part in parts if part) or None,
-                messages=self._as_texts(request.messages),
+                messages=self._as_texts(request.messages, tools),
                 tools=(),
                 tool_choice="auto",
             ),
@@ -59,37 +59,39 @@ class TextProtocolProvider:
             _show_calls(turn, on_delta)
         return turn
 
-    def _as_texts(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+    def _as_texts(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec]
+    ) -> tuple[Message, ...]:
         texts = []
         notes = ""
         for message in messages:
-            rendered, next_notes = self._as_text(message)
-            if notes and message.tool_results:
-                rendered = Message(
-                    role=rendered.role,
-                    content=(*_others(rendered), Text(text=f"{notes}\n\n{rendered.text}")),
-                )
+            rendered, notes = self._as_text(message, notes, tools)
             texts.append(rendered)
-            notes = next_notes
         return tuple(texts)
 
-    def _as_text(self, message: Message) -> tuple[Message, str]:
+    def _as_text(
+        self, message: Message, notes: str, tools: Sequence[ToolSpec]
+    ) -> tuple[Message, str]:
         """A message as the model reads it, and what it is told about it before the results."""
         known = self._texts.get(id(message))
         if known is None:
             for call in message.tool_calls:
                 self._saw(call.id)
-            known = (message, *self._render_message(message))
+            known = (message, *self._render_message(message, notes, tools))
             self._texts[id(message)] = known
         return known[1], known[2]
 
-    def _render_message(self, message: Message) -> tuple[Message, str]:
+    def _render_message(
+        self, message: Message, notes: str, tools: Sequence[ToolSpec]
+    ) -> tuple[Message, str]:
         written = self._written(message)
-        parsed = ParsedText("") if written is None else self.protocol.parse(written)
+        parsed = ParsedText("") if written is None else self.protocol.parse(written, tools)
         if written is not None and len(parsed.calls) == len(message.tool_calls):
             text = written
         else:
-            rendered = [self._render(block) for block in message.content]
+            results = message.tool_results
+            rendered = [self.protocol.render_results(results, notes)] if results else []
+            rendered += [self._render(block) for block in message.content]
             text = "\n\n".join(part for part in rendered if part)
         others = tuple(block for block in _others(message) if not self._is_own(block))
         texts = (Text(text=text),) if text or not others else ()
@@ -107,9 +109,8 @@ class TextProtocolProvider:
                 return block.text
             case ToolCall():
                 return self.protocol.render_call(block)
-            case ToolResult():
-                return self.protocol.render_result(block)
-            case VendorBlock():
+            case ToolResult() | VendorBlock():
+                # Results stand before all else in their turn, and are rendered together.
                 return ""
 
     def _with_calls(self, turn: ModelTurn, tools: Sequence[ToolSpec]) -> ModelTurn:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from harness.loop.text_protocols.json_protocol import call_to_copy
 from harness.loop.text_protocols.json_values import dumped, json_value_at
-from harness.loop.text_protocols.tool_texts import MALFORMED, introduced
+from harness.loop.text_protocols.tool_texts import MALFORMED, in_order, introduced
 from harness.schema.messages import ToolCall, ToolResult, ToolSpec
 from harness.schema.record import storable
 from harness.values import ParsedText
@@ -76,9 +76,9 @@ class ReactProtocol:
         """The two lines the model would have written."""
         return f"Action: {_name_line(call.name)}\nAction Input: {call.arguments or '{}'}"
 
-    def render_result(self, result: ToolResult) -> str:
-        """An observation, introduced by the call's id and name."""
-        return f"Observation: {introduced(result)}"
+    def render_results(self, results: Sequence[ToolResult], notes: str) -> str:
+        """Observations, each introduced by its call's id and name."""
+        return in_order([f"Observation: {introduced(result)}" for result in results], notes)
 
 
 def _name_line(name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.schema.messages import ToolResult
 from harness.schema.record import Json
 
@@ -34,3 +36,8 @@ def introduced(result: ToolResult) -> str:
     """A result, introduced by its call's id and name."""
     word = "Error from" if result.is_error else "Result of"
     return f"{word} {result.call_id} ({result.name}):\n{result.content}"
+
+
+def in_order(results: Sequence[str], notes: str) -> str:
+    """The results of a turn, after what is said about the answer that asked for them."""
+    return "\n\n".join(part for part in (notes, *results) if part)

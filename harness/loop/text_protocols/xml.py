@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.loop.text_protocols.json_values import dumped, json_value_at
-from harness.loop.text_protocols.tool_texts import MALFORMED, example, introduced
+from harness.loop.text_protocols.tool_texts import MALFORMED, example, in_order, introduced
 from harness.schema.messages import ToolCall, ToolResult, ToolSpec
 from harness.schema.record import Json, JsonObject, storable
 from harness.values import ParsedText
@@ -87,9 +87,9 @@ class XmlProtocol:
             return call.arguments
         return _written(call.name, arguments)
 
-    def render_result(self, result: ToolResult) -> str:
-        """Introduced by the call's id and name."""
-        return introduced(result)
+    def render_results(self, results: Sequence[ToolResult], notes: str) -> str:
+        """Each introduced by its call's id and name."""
+        return in_order([introduced(result) for result in results], notes)
 
 
 def _shown(value: Json) -> Json:

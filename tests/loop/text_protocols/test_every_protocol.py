@@ -185,8 +185,10 @@ def test_the_call_that_the_instructions_show_is_a_call(name: str) -> None:
 @every_protocol
 def test_a_result_is_introduced_by_the_id_and_the_name_of_its_call(name: str) -> None:
     result = ToolResult(call_id="call_7", name="shell", content="a.txt")
-    rendered = PROTOCOLS[name].render_result(result)
+    rendered = PROTOCOLS[name].render_results([result], "")
     assert "call_7 (shell)" in rendered
     assert rendered.endswith("a.txt")
-    failed = PROTOCOLS[name].render_result(result.model_copy(update={"is_error": True}))
+    failed = PROTOCOLS[name].render_results([result.model_copy(update={"is_error": True})], "")
     assert failed != rendered
+    both = PROTOCOLS[name].render_results([result, result], "Mind this.")
+    assert both == f"Mind this.\n\n{rendered}\n\n{rendered}"
