@@ -69,6 +69,7 @@ def load_task(folder: Path) -> Task:
         steps=found.steps,
         reward_strategy=file.multi_step_reward_strategy or "mean",
         tools=ours.tools,
+        recorded_tools=ours.recorded_tools,
         output=ours.output,
         skills=_skills(folder, ours),
         expected_endings=ours.expected_endings,
@@ -119,10 +120,11 @@ def _name(folder: Path) -> str:
 
 
 def _check_tool_names(ours: HarnessSection, where: str) -> None:
-    for name in ours.tools:
-        if ours.tools.count(name) > 1:
+    names = [*ours.tools, *(tool.name for tool in ours.recorded_tools)]
+    for name in names:
+        if names.count(name) > 1:
             raise ConfigurationError(f"{where}.tools: {name!r} is listed twice; remove one")
-    if ours.output is not None and ours.output.name in ours.tools:
+    if ours.output is not None and ours.output.name in names:
         raise ConfigurationError(
             f"{where}.output.name = {ours.output.name!r}: a tool of the task has this name;"
             " choose another"

@@ -16,6 +16,7 @@ from harness.schema.environment import Step
 from harness.schema.loop_config import LoopConfig
 from harness.tools.builtin import builtin_tools
 from harness.tools.machine import Machine
+from harness.tools.recorded import RecordedTool
 from harness.tools.registry import Registry
 
 
@@ -58,7 +59,8 @@ def trial_loop(
 
 def trial_tools(spec: TrialSpec, machine: Machine) -> Registry:
     """The live tools of a trial."""
-    return Registry(builtin_tools(spec.task.tools, machine))
+    recorded = map(RecordedTool, spec.task.recorded_tools)
+    return Registry((*builtin_tools(spec.task.tools, machine), *recorded))
 
 
 def check_loops(specs: Iterable[TrialSpec]) -> None:

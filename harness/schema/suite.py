@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from harness.schema.environment import Environment, Step
 from harness.schema.loop_config import LoopConfig, TerminationReason
+from harness.schema.messages import ToolSpec
 from harness.schema.presets import PresetName
 from harness.schema.record import JsonObject, Record
 from harness.schema.recording import RecordingRules
@@ -98,6 +99,8 @@ class Task(Record):
     """How the rewards of several steps become the trial's."""
     tools: tuple[str, ...] = ("shell", "read_file", "write_file", "list_dir")
     """Names of built-in tools the task offers, in this order."""
+    recorded_tools: tuple[ToolSpec, ...] = ()
+    """Tools of others, of which only recorded calls are answered."""
     output: OutputConfig | None = None
     skills: tuple[Skill, ...] = ()
     expected_endings: tuple[TerminationReason, ...] = (TerminationReason.COMPLETED,)

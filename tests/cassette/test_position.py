@@ -10,6 +10,7 @@ from harness.cassette import use
 from harness.cassette.file.journal import Journal
 from harness.cassette.file.tape import Tape, ToolKey
 from harness.cassette.format import HeaderLine, StoredResult
+from harness.cassette.replay.observation import observation
 from harness.cassette.replay.session import Session
 from harness.cassette.replay.tool_results import RecordedTools
 from harness.cassette.request.rules import Rules
@@ -183,6 +184,39 @@ def test_what_is_told_as_text_is_given_to_the_first_call_of_the_turn(in_text: Pa
         ask(session, "go", "type a and b", "whatever")
         assert served(tools, "c") == [""]
         assert session.misses == []
+
+
+def test_a_call_that_does_not_look_yet_is_given_nothing(in_text: Path):
+    with open_store(in_text) as store:
+        session = store.session("v")
+        tools = RecordedTools(Tool("never run"), session, mode="replay")
+        ask(session, "go")
+        blind = ToolInvocation("call-0", "type", {"text": "a", "look": False}, 0, 1)
+        assert tools.invoke(blind).content == ""
+        assert served(tools, "b") == ["Screen:\na \n\nb"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("New Terminal Output:\nx\n", "New Terminal Output:\nx\n"),
+        (
+            "Previous response had warnings:\n- Extra text.\n\nNew Terminal Output:\n\nx",
+            "New Terminal Output:\n\nx",
+        ),
+        (
+            "Current terminal state:\nNew Terminal Output:\nx\n\n"
+            "Are you sure you want to mark the task as complete?",
+            "New Terminal Output:\nx",
+        ),
+        (
+            "Previous response had parsing errors:\nNo.\n\nFix it.",
+            "Previous response had parsing errors:\nNo.\n\nFix it.",
+        ),
+    ],
+)
+def test_an_observation_is_without_what_the_agent_was_told_beside_it(text: str, shown: str):
+    assert observation(text) == shown
 
 
 @pytest.mark.parametrize(

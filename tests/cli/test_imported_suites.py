@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cassette.convert.samples import PLAIN, in_file
+from tests.cassette.convert.samples import PLAIN, atif, in_file
 from tests.cli.conftest import Harness
 
 PROMPT = """You solve tasks on a terminal. Answer in JSON:
@@ -89,10 +89,11 @@ def imported(harness: Harness, *options: str, **conversations: Any) -> None:
     assert (done.code, done.err) == (0, "")
 
 
-def run(harness: Harness, *options: str) -> dict[str, dict[str, Any]]:
+def run(harness: Harness, *options: str, out: str = "run") -> dict[str, dict[str, Any]]:
     """The trials of a replay by task."""
-    assert harness("run", "suites/imported", "--out", "run", *options).code == 0
-    lines = Path("run/trials.jsonl").read_text().splitlines()
+    done = harness("run", "suites/imported", "--out", out, *options)
+    assert (done.code, done.err) == (0, "")
+    lines = Path(out, "trials.jsonl").read_text().splitlines()
     return {trial["task"]: trial for trial in map(json.loads, lines)}
 
 
@@ -227,3 +228,25 @@ def test_a_conversation_is_put_beside_a_task_that_is_there(harness: Harness):
     assert (done.code, "--into 'real/nothing'" in done.err) == (2, True)
     done = harness("import", "conversation", "a.json", "--into", "real/count", "--out", "x")
     assert (done.code, "leave --out and --suite out" in done.err) == (2, True)
+
+
+def test_tools_of_others_are_answered_as_recorded(harness: Harness):
+    story = atif()
+    story["steps"] = story["steps"][:4]
+    schema = {"type": "object", "properties": {"file": {"type": "string", "default": None}}}
+    spec = {"name": "count", "description": 'How "long"?', "parameters": schema}
+    story["agent"]["tool_definitions"] = [{"type": "function", "function": spec}]
+    imported(harness, a=story, b=atif("ATIF-v1.0"))
+    trials = run(harness)
+    assert (trials["a"]["termination_reason"], trials["a"]["tool_calls_made"]) == ("completed", 1)
+    told_again = json.loads(Path("run", trials["a"]["trajectory"]).read_text())
+    [result] = [block for block in told_again["messages"][2]["content"] if "call_id" in block]
+    assert (result["content"], result["is_error"]) == ("12 lines", False)
+    # In the other one somebody talks on after an answer, and no tool is declared.
+    assert (trials["b"]["termination_reason"], trials["b"]["tool_calls_made"]) == (
+        "max_iterations",
+        1,
+    )
+    live = run(harness, "--tools", "live", "--task", "a", out="live")
+    assert "is not here" in live["a"]["tool_changes"][0]["summary"]
+    assert live["a"]["outcome"] is None

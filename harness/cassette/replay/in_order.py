@@ -9,12 +9,16 @@ from harness.cassette.file.tape import Tape, ToolKey
 from harness.cassette.format import InteractionLine, StoredResult, ToolLine
 from harness.cassette.replay.explain import Miss, first_difference, name_message
 from harness.cassette.replay.nearest import compared
+from harness.cassette.replay.observation import observation
 from harness.cassette.replay.turns import compared_text, last_turn, said
 from harness.cassette.request.canonical import CanonicalRequest, canonical_json
 from harness.cassette.request.rules import Rules
 from harness.cassette.response.as_stream import streamed
 from harness.cassette.show.text_diff import difference, harmless
 from harness.schema.record import JsonObject
+
+_LOOKS = "look"
+"""The argument by which keystrokes say whether their output is to be shown yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +100,20 @@ class InOrder:
             self._add(f"tool {key.name}", difference(recorded, now))
         return line
 
-    def told_as_text(self) -> StoredResult | None:
+    def told_as_text(self, key: ToolKey) -> StoredResult | None:
         """What the tools gave after the latest answer, where it was told as text alone.
 
-        All of it goes to the first call that asks, since nothing says which call gave what.
+        All of it goes to the first call that looks at what came of the turn, since nothing says
+        which call gave what.
         """
         if self._tape.index.tools or not self._calls:
             return None
         content = ""
-        if self._told < self._calls < len(self._interactions):
-            following = self._tape.interaction(self._interactions[self._calls])
-            content = said(last_turn(following.add))
-        self._told = self._calls
+        if key.arguments.get(_LOOKS) is not False:
+            if self._told < self._calls < len(self._interactions):
+                following = self._tape.interaction(self._interactions[self._calls])
+                content = observation(said(last_turn(following.add)))
+            self._told = self._calls
         return StoredResult(content=content, status="ok", duration_s=0.0, together=True)
 
     def _tools_by_place(self) -> defaultdict[tuple[str | None, int], list[str]]:

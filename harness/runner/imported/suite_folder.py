@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
 from pydantic import Field
@@ -19,7 +19,6 @@ from harness.runner.imported.told import Told
 from harness.runner.plan import SUITES
 from harness.schema.presets import PRESETS
 from harness.schema.record import Record
-from harness.schema.task_file import ToolName
 
 SUITE_FILE = "suite.toml"
 _MARK = "# Written by `harness import conversation`, and again when a conversation is added.\n"
@@ -38,7 +37,6 @@ _MODELS = {
     "openai-responses": {"provider": "openai", "api": "responses"},
 }
 """What asks in the format of an endpoint; all else is OpenAI's chat."""
-_OUR_TOOLS = frozenset(get_args(ToolName))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +127,10 @@ def _files(task: ImportedTask) -> Iterator[tuple[str, str]]:
 def _task_file(task: ImportedTask) -> str:
     told = task.told
     ours: dict[str, Any] = {"verifier": False, "model": asking_model(told)}
-    if known := [name for name in told.tools if name in _OUR_TOOLS]:
-        ours["tools"] = known
+    if told.preset == "default":
+        # Ours of the same name may take other arguments, and give something else.
+        ours["tools"] = []
+        ours["recorded_tools"] = [tool.model_dump(mode="json") for tool in told.tools]
     facts: dict[str, Any] = {
         "source": task.source,
         "preset": told.preset,
@@ -225,7 +225,8 @@ def _table(name: str, values: Mapping[str, Any], *, of_several: bool = False) ->
 def _toml(value: Any) -> str:
     """A value as TOML spells it; texts of both are spelled as JSON does, but for one sign."""
     if isinstance(value, dict):
-        inner = ", ".join(f"{key} = {_toml(item)}" for key, item in value.items())
+        known = {key: item for key, item in value.items() if item is not None}
+        inner = ", ".join(f"{_toml(str(key))} = {_toml(item)}" for key, item in known.items())
         return f"{{{inner}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from harness.cassette.convert.exchange import Exchange, Found
 from harness.cassette.replay.turns import last_turn, said
 from harness.cassette.response.body import answering_model
-from harness.cassette.show.transcript import answered_turn
-from harness.schema.messages import Message
+from harness.cassette.show.transcript import answered_turn, declared_tools
+from harness.schema.messages import Message, ToolSpec
 from harness.schema.record import JsonObject
 
 _SYSTEM = ("system", "developer")
+_ANY: JsonObject = {"type": "object"}
 _SYSTEM_PARAMETERS = ("system", "instructions")
 _TASK = re.compile(r"^Task Description:\n(.*?)(?=\n\s*Current terminal state:|\Z)", re.S | re.M)
 _SKILLS = re.compile(r"^available_skills:\s*(?=\[)", re.MULTILINE)
@@ -50,8 +51,8 @@ class Told:
     endpoint: str
     """The vendor's format that its answers are in."""
     model: str
-    tools: tuple[str, ...]
-    """Tools that were called, in the order of their first call."""
+    tools: tuple[ToolSpec, ...]
+    """Tools that were offered, or called."""
     turns: int
     completes: bool
     """Whether the last answer ends the conversation; else a limit did, or whoever talked to it."""
@@ -86,7 +87,7 @@ def read_told(found: Found) -> Told:
         skills=_skills(prompts),
         endpoint=first.request.endpoint,
         model=next((name for name in models if isinstance(name, str) and name), "unknown"),
-        tools=tuple(dict.fromkeys(call.name for one in answers for call in one.tool_calls)),
+        tools=_tools(first, answers),
         turns=len(answers),
         completes=completes,
         is_talk=is_talk,
@@ -111,6 +112,24 @@ def _system(exchange: Exchange) -> str:
     prompts = [{"content": given[key]} for key in _SYSTEM_PARAMETERS if given.get(key)]
     prompts += [one for one in exchange.request.messages if one.get("role") in _SYSTEM]
     return said(prompts).strip()
+
+
+def _tools(first: Exchange, answers: Sequence[Message]) -> tuple[ToolSpec, ...]:
+    """What was offered; of a tool that was only called the name alone is known."""
+    found: dict[str, ToolSpec] = {}
+    offered = first.request.parameters.get("tools")
+    for tool in declared_tools(offered) if isinstance(offered, list) else ():
+        inner = tool.get("function", tool) if isinstance(tool, dict) else None
+        if isinstance(inner, dict) and isinstance(name := inner.get("name"), str) and name:
+            shape = inner.get("parameters") or inner.get("input_schema")
+            found[name] = ToolSpec(
+                name=name,
+                description=str(inner.get("description") or ""),
+                parameters=shape if isinstance(shape, dict) else _ANY,
+            )
+    called = {call.name for one in answers for call in one.tool_calls} - found.keys() - {""}
+    unknown = (ToolSpec(name=name, description="", parameters=_ANY) for name in sorted(called))
+    return (*found.values(), *unknown)
 
 
 def _preset(prompt: str) -> str:
