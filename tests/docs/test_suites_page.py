@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from harness.sandbox.choose import AUTOMATIC, problem
 from tests.cli.tiny import Message, model_server
 from tests.docs.pages import ROOT, blocks
+from tests.sandbox.here import working_sandbox
 
 PAGE = ROOT / "docs" / "suites.md"
 LOCAL = "http://127.0.0.1:8000/v1"
@@ -49,8 +50,9 @@ def newcomer(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_newcomer_gets_from_nothing_to_a_committed_recording(tmp_path: Path) -> None:
-    if all(problem(kind) for kind in AUTOMATIC):
-        pytest.skip("install bubblewrap: apt-get install bubblewrap")
+    working_sandbox()
+    if shutil.which("git") is None:
+        pytest.skip("install git: apt-get install git")
     script = "\n".join(block.text for block in blocks(PAGE) if block.language == "sh")
     with model_server(solve=gardener) as server:
         done = newcomer(script.replace(LOCAL, f"http://127.0.0.1:{server.port}/v1"), tmp_path)

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from harness.loader.suite import load_suite
-from harness.sandbox.choose import AUTOMATIC, problem
 from harness.schema.environment import CopyFiles, Environment, FileCommand, Step
 from harness.schema.suite import Task
 from tests.cli.tiny import Message, in_subprocess, model_server, text_of, trials_of
+from tests.sandbox.here import working_sandbox
 
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "suites" / "skills"
@@ -25,8 +25,7 @@ TASKS = {task.name: task for task in load_suite(SUITE).tasks}
 @pytest.fixture
 def _cache(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Environments of packages are kept from one run of the tests to the next."""
-    if all(problem(kind) for kind in AUTOMATIC):
-        pytest.skip("install bubblewrap: apt-get install bubblewrap")
+    working_sandbox()
     assert request.config.cache is not None
     monkeypatch.setenv("XDG_CACHE_HOME", str(request.config.cache.mkdir("environments")))
 
