@@ -13,6 +13,7 @@ from harness.cli.options import environment
 from harness.loader.templates import named_variables
 from harness.runner.machines import Hosting
 from harness.sandbox.choose import KINDS
+from harness.sandbox.container import SandboxSettings
 from harness.sandbox.index_settings import index_settings
 from harness.schema.suite import Task
 
@@ -38,8 +39,7 @@ class MachineOptions:
         cache = variables.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         return Hosting(
             sandbox=self.sandbox,
-            cache=Path(cache, "loop-harness"),
-            index=index_settings(variables),
+            settings=SandboxSettings(Path(cache, "loop-harness"), index_settings(variables)),
             variables={name: variables[name] for name in named if name in variables},
             agent_timeout=self.agent_timeout_multiplier or both,
             verifier_timeout=self.verifier_timeout_multiplier or both,

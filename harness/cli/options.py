@@ -47,6 +47,10 @@ def _show_warnings(terminal: Terminal) -> None:
     log = logging.getLogger("harness")
     log.handlers[:] = [Warnings(terminal)]
     log.propagate = False
+    machines = logging.getLogger("harness.runner.machines")
+    machines.handlers[:] = [Warnings(terminal, logging.INFO)]
+    machines.propagate = False
+    machines.setLevel(logging.INFO)
 
 
 def environment() -> Mapping[str, str]:

@@ -73,14 +73,15 @@ def _print(text: str, stream: TextIO) -> None:
 class Warnings(logging.Handler):
     """Passes the package's warnings on to the terminal."""
 
-    def __init__(self, terminal: Terminal) -> None:
-        super().__init__(logging.WARNING if terminal.verbosity == 0 else logging.DEBUG)
+    def __init__(self, terminal: Terminal, level: int = logging.WARNING) -> None:
+        super().__init__(level if terminal.verbosity == 0 else logging.DEBUG)
         self._terminal = terminal
         self._said: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one, unless it was printed before."""
-        line = f"{record.levelname.lower()}: {record.getMessage()}"
+        told = record.getMessage()
+        line = told if record.levelno <= logging.INFO else f"{record.levelname.lower()}: {told}"
         if line not in self._said:
             self._said.add(line)
             self._terminal.say(line)

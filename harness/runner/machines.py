@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from harness.containers import Container, Sandbox
 from harness.errors import SandboxError
 from harness.loader.templates import resolved, unset_variables
 from harness.sandbox.choose import sandbox
 from harness.sandbox.container import SandboxSettings
-from harness.sandbox.index_settings import IndexSettings
 from harness.schema.environment import Environment
 from harness.schema.suite import Task
 from harness.tools.machine import Machine
 
-CACHE = Path.home() / ".cache" / "loop-harness"
+_LOG = logging.getLogger("harness.runner.machines")
+"""Told on its level INFO what is being installed, which can take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,8 @@ class Hosting:
 
     sandbox: str | None = None
     """Its kind; None is the first that works."""
-    cache: Path = CACHE
-    """Keeps environments of packages from one run to the next."""
-    index: IndexSettings = field(default_factory=IndexSettings)
-    """Where packages come from."""
+    settings: SandboxSettings | None = None
+    """What containers are made with, if not with what they are by themselves."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """This host's variables that tasks name."""
     agent_timeout: float = 1.0
@@ -41,7 +39,7 @@ class Hosting:
         Raises:
             SandboxError: none works here.
         """
-        return sandbox(self.sandbox, SandboxSettings(cache=self.cache, index=self.index))
+        return sandbox(self.sandbox, self.settings, _LOG.info)
 
     def machine(self, environment: Environment) -> Machine:
         """A machine that is made when something first runs in it."""

@@ -12,12 +12,11 @@ from harness.cassette.replay.answers import Answers
 from harness.cassette.replay.session import Session
 from harness.protocols import Provider
 from harness.providers.scripted import Scripted, turn
-from harness.runner.machines import Hosting
 from harness.runner.trial import TrialSettings, open_cassette, run_trial
 from harness.runner.trial_record import Trial
 from harness.schema.messages import ModelTurn
 from harness.schema.suite import Task
-from tests.runner.made_tasks import make_cell
+from tests.runner.made_tasks import hosting_in, make_cell
 
 DONE = "Done."
 Calls = tuple[tuple[str, dict[str, Any]], ...]
@@ -41,7 +40,7 @@ def played(
     task: Task, turns: Sequence[ModelTurn], folder: Path, *, record: bool = True, **more: Any
 ) -> Trial:
     """A task's trial, recorded into a folder while it runs; or replayed from there."""
-    hosting = more.pop("hosting", None) or Hosting(cache=folder / "cache")
+    hosting = more.pop("hosting", None) or hosting_in(folder)
     settings = TrialSettings(
         cassettes=folder / "cassettes",
         record_mode="new_episodes" if record else "none",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from harness.runner.machines import Hosting
 from harness.runner.plan import Cell, TrialSpec
+from harness.sandbox.container import SandboxSettings
 from harness.schema.environment import Environment, Solution, Step, Verifier
 from harness.schema.loop_config import LoopConfig
 from harness.schema.recording import RecordingRules
@@ -20,6 +22,11 @@ def write(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def hosting_in(folder: Path) -> Hosting:
+    """Machines that keep nothing outside of a folder."""
+    return Hosting(settings=SandboxSettings(cache=folder / "cache"))
 
 
 def passes_if(condition: str) -> str:

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.runner.machines import Hosting
 from harness.runner.rewards import REWARD_BYTES, combined, read_rewards, shortfall
 from harness.runner.stage import Left, Stage
 from harness.sandbox.container import FolderContainer
 from harness.schema.environment import Verifier, folder_environment
 from harness.schema.results import Verdict
-from tests.runner.made_tasks import make_step, make_task
+from tests.runner.made_tasks import hosting_in, make_step, make_task
 from tests.sandbox.here import working_sandbox
 
 
@@ -132,7 +131,7 @@ def test_links_lead_to_nothing_of_the_host(container: FolderContainer, logs: Pat
 def verdict_of(script: str, folder: Path, *, timeout_s: float = 60) -> Verdict:
     """What comes of a verifier, run for real."""
     task = make_task(folder, make_step(folder, test=script, verifier={"timeout_s": timeout_s}))
-    hosting = Hosting(cache=folder / "cache")
+    hosting = hosting_in(folder)
     assert task.environment is not None
     with closing(hosting.machine(task.environment)) as machine:
         left = Left(answer="It is 42.", output={"n": 42}, output_seen=True)
@@ -157,7 +156,7 @@ def test_a_task_without_a_verifier_has_no_verdict(tmp_path: Path):
     step = step.model_copy(update={"verifier": Verifier(tests=())})
     task = make_task(tmp_path, step)
     assert task.environment is not None
-    hosting = Hosting(cache=tmp_path / "cache")
+    hosting = hosting_in(tmp_path)
     machine = hosting.machine(task.environment)
     assert Stage(task, machine, hosting).verify(step, Left()) is None
     assert machine.opened is None

@@ -14,7 +14,15 @@ from harness.runner.trial import TrialSettings, open_cassette, run_trial
 from harness.runner.trial_record import Trial
 from harness.schema.suite import Task
 from tests.cli.tiny import Answer, Message, model_server, text_of
-from tests.runner.made_tasks import MODEL, make_cell, make_step, make_task, passes_if, write
+from tests.runner.made_tasks import (
+    MODEL,
+    hosting_in,
+    make_cell,
+    make_step,
+    make_task,
+    passes_if,
+    write,
+)
 
 
 def solve(messages: list[Message]) -> Answer:
@@ -45,7 +53,7 @@ def settings(tmp_path: Path) -> TrialSettings:
     return TrialSettings(
         cassettes=tmp_path / "cassettes",
         record_mode="new_episodes",
-        hosting=Hosting(cache=tmp_path / "cache"),
+        hosting=hosting_in(tmp_path),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from harness.schema.environment import (
     Step,
 )
 from harness.schema.suite import Task
-from tests.runner.made_tasks import FAIL, PASS, make_step, make_task, passes_if, write
+from tests.runner.made_tasks import FAIL, PASS, hosting_in, make_step, make_task, passes_if, write
 
 SOLVE = "echo apple > fruit.txt"
 TEST = passes_if("grep -q apple /app/fruit.txt")
@@ -25,7 +26,7 @@ TEST = passes_if("grep -q apple /app/fruit.txt")
 
 @pytest.fixture
 def hosting(tmp_path: Path) -> Hosting:
-    return Hosting(cache=tmp_path / "cache")
+    return hosting_in(tmp_path)
 
 
 def checked(task: Task, hosting: Hosting, repeats: int = 1) -> TaskCheck:
@@ -104,7 +105,7 @@ def test_what_this_machine_cannot_give_is_told_and_nothing_is_run(
 
 
 def test_variables_reach_solution_and_verifier_alone(tmp_path, hosting):
-    conditions = Hosting(cache=hosting.cache, variables={"HOST_WORD": "pear"})
+    conditions = replace(hosting, variables={"HOST_WORD": "pear"})
     task = one_step(
         tmp_path / "fruit",
         solve='echo "$WORD $MACHINE" > fruit.txt',
@@ -112,6 +113,7 @@ def test_variables_reach_solution_and_verifier_alone(tmp_path, hosting):
         solution={"env": {"WORD": "${HOST_WORD}"}},
         verifier={"env": {"OTHER": "${NOT_SET:-default}"}},
     )
+    assert task.environment is not None
     environment = task.environment.model_copy(update={"env": {"MACHINE": "all"}})
     found = checked(task.model_copy(update={"environment": environment}), conditions)
     assert (found.oracle, found.nop, found.reason) == (1, 0, None)
@@ -195,7 +197,7 @@ def test_the_healthcheck_comes_first(tmp_path, hosting, command, reason):
 
 
 def test_verifiers_get_their_time_and_no_more(tmp_path, hosting):
-    quick = Hosting(cache=hosting.cache, verifier_timeout=0.0005)
+    quick = replace(hosting, verifier_timeout=0.0005)
     task = one_step(tmp_path / "fruit", test="sleep 100", verifier={"timeout_s": 1000})
     found = checked(task, quick)
     assert "the verifier did not end within 0.5 s" in str(found.reason)

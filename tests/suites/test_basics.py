@@ -10,10 +10,10 @@ import pytest
 from harness.loader.output import output_spec
 from harness.loader.suite import load_suite
 from harness.loop.validation import first_failure
-from harness.runner.machines import Hosting
 from harness.runner.task_check import CheckJob, check_task
 from harness.schema.suite import Task
 from harness.tools.machine import Machine
+from tests.runner.made_tasks import hosting_in
 from tests.sandbox.here import working_sandbox
 
 SUITE = load_suite(Path(__file__).parents[2] / "suites" / "basics")
@@ -38,7 +38,7 @@ def folder(task: Task) -> Path:
 @TASKS
 def test_the_reference_solution_passes_and_doing_nothing_fails(task: Task, tmp_path: Path):
     working_sandbox()
-    (found,) = check_task(CheckJob(task, Hosting(cache=tmp_path)))
+    (found,) = check_task(CheckJob(task, hosting_in(tmp_path)))
     assert (found.oracle, found.nop, found.reason) == (1, 0, None), found.log
 
 
