@@ -31,7 +31,7 @@ class Compactor:
     """
 
     def __init__(self, compaction: Compaction) -> None:
-        self._limit = compaction.above_tokens
+        self._limit = compaction.limit
         self._tail = PinnedTail()
         self._ask_above = self._limit
         self._asked: int | None = None

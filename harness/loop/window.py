@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from harness.schema.loop_config import Window
-from harness.schema.messages import Block, Message, Text, ToolCall, ToolResult
+from harness.schema.messages import Block, Message, Text, ToolCall, ToolResult, VendorBlock
 
 _CHARACTERS_PER_TOKEN = 4
 
 
 def estimate_tokens(message: Message) -> int:
     """The message's size in tokens, at four characters a token, rounded up."""
-    characters = sum(_characters(block) for block in message.content)
+    written = [block.data for block in message.content if _is_written(block)]
+    # A model that calls tools in text is sent what it wrote, and not the calls in it besides.
+    characters = sum(
+        map(len, (str(data["text"]) for data in written))
+        if written
+        else map(_characters, message.content)
+    )
     return -(-characters // _CHARACTERS_PER_TOKEN)
+
+
+def _is_written(block: Block) -> TypeGuard[VendorBlock]:
+    return isinstance(block, VendorBlock) and block.dialect.startswith("text-")
 
 
 def _characters(block: Block) -> int:

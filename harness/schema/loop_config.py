@@ -126,10 +126,37 @@ class Window(Record):
 
 
 class Compaction(Record):
-    """Summarising older turns by a model call of its own."""
+    """Summarising older turns by a model call of its own; sizes at four characters a token."""
 
-    above_tokens: int = Field(ge=1)
-    """Estimated size of the conversation, four characters a token, from which it is done."""
+    above_tokens: int | None = Field(default=None, ge=1)
+    """Size of the conversation from which it is done."""
+    context_tokens: int | None = Field(default=None, ge=1)
+    """What the model can be sent; the earlier of both limits counts."""
+    free_tokens: int = Field(default=8000, ge=0)
+    """It is done when less than this is left of `context_tokens`."""
+
+    @property
+    def limit(self) -> int:
+        """Size of the conversation above which it is done."""
+        limits = [] if self.above_tokens is None else [self.above_tokens]
+        if self.context_tokens is not None:
+            limits.append(self.context_tokens - self.free_tokens)
+        return min(limits)
+
+    @model_validator(mode="after")
+    def _has_a_limit(self) -> Self:
+        free, context = self.free_tokens, self.context_tokens
+        if self.above_tokens is None and context is None:
+            raise PydanticCustomError(
+                "compaction", "give above_tokens or context_tokens, or leave the compaction out"
+            )
+        if context is not None and free >= context:
+            raise PydanticCustomError(
+                "compaction",
+                "free_tokens {free} leaves nothing of context_tokens {context}: lower free_tokens",
+                {"context": context, "free": free},
+            )
+        return self
 
 
 class StopCondition(Record):

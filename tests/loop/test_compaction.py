@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from harness.errors import ModelCallError
 from harness.loop.compaction import SYSTEM, Compactor
@@ -50,6 +52,24 @@ def test_a_conversation_below_the_limit_is_sent_as_it_is():
     small = compactor(size(messages))
     assert ask(small, messages) is None
     assert small.apply(messages) is messages
+
+
+def test_room_that_is_to_be_left_of_the_context_is_a_limit_as_well():
+    assert Compaction(context_tokens=20_000).limit == 12_000
+    assert Compaction(context_tokens=20_000, free_tokens=5_000).limit == 15_000
+    assert Compaction(context_tokens=20_000, above_tokens=9_000).limit == 9_000
+    with pytest.raises(ValidationError, match="give above_tokens or context_tokens"):
+        Compaction(free_tokens=5_000)
+    with pytest.raises(
+        ValidationError, match="free_tokens 8000 leaves nothing of context_tokens 4096"
+    ):
+        Compaction(context_tokens=4096)
+
+
+def test_an_answer_with_calls_in_its_text_counts_as_it_was_written():
+    written = VendorBlock(dialect="text-json", data={"text": "x" * 40})
+    message = Message(role="assistant", content=(*calls("c1").content, written))
+    assert estimate_tokens(message) == 10
 
 
 def test_the_older_half_is_asked_for_and_replaced_by_its_summary():
