@@ -226,6 +226,13 @@ def test_a_folder_that_says_nothing_of_a_machine_is_refused(tmp_path: Path):
         load_task(folder)
 
 
+def test_variables_of_the_settings_win_over_the_dockerfiles(tmp_path: Path):
+    folder = harbor_task(
+        tmp_path / "t", "[environment.env]\nA = 'two'", "FROM debian:12\nENV A=one B=one\n"
+    )
+    assert machine(load_task(folder)).env == {"A": "two", "B": "one"}
+
+
 def test_the_workdir_of_the_settings_wins_over_the_dockerfiles(tmp_path: Path):
     dockerfile = "FROM debian:12\nWORKDIR /app\n"
     for value, expected in (("/srv", "/srv"), ("in/x", "/app/in/x"), ("..", "/")):
