@@ -122,6 +122,8 @@ class Stage:
             return None
         container = self._machine.container
         self._begun = True
+        # Closes terminals as well: from here on nothing of the agent runs.
+        container.equip(self._environment.equipment)
         for command in verifier.collect:
             container.run(["bash", "-c", command.command], timeout_s=command.timeout_s)
         if verifier.environment is None:
