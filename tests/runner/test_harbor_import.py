@@ -96,6 +96,16 @@ def test_a_verifier_that_failed_says_nothing_about_the_agent(tmp_path: Path):
     assert record.verdict.error == "VerifierTimeoutError: it went wrong"
 
 
+def test_the_end_of_what_the_verifier_printed_is_kept(tmp_path: Path):
+    folder = trial(tmp_path / "t")
+    (folder / "verifier").mkdir()
+    (folder / "verifier" / "test-stdout.txt").write_text("é" * 9000 + "\n3 passed\n")
+    record = only(folder, tmp_path / "reports")
+    assert record.verdict is not None
+    assert len(record.verdict.log) == 4000
+    assert record.verdict.log.endswith("é\n3 passed\n")
+
+
 def test_the_steps_of_a_trial_count_together(tmp_path: Path):
     steps = [
         {

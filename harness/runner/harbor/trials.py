@@ -89,16 +89,20 @@ def _read(folder: Path) -> HarborTrial:
     result = validated(HarborResult, _json(path), where=str(path))
     steps = [Path("steps", step.step_name) for step in result.step_results or ()]
     told = [folder / part / "agent" / "trajectory.json" for part in (Path(), *steps)]
-    printed = folder / "verifier" / "test-stdout.txt"
-    log = ""
-    if printed.is_file():
-        log = printed.read_text(encoding="utf-8", errors="replace")[-_LOG_CHARACTERS:]
     return HarborTrial(
         folder,
         result,
         tuple(read_transcript(path) for path in told if path.is_file()),
-        log,
+        _end_of(folder / "verifier" / "test-stdout.txt"),
     )
+
+
+def _end_of(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 4 * _LOG_CHARACTERS))
+        return file.read().decode(errors="replace")[-_LOG_CHARACTERS:]
 
 
 def _json(path: Path) -> dict[str, object]:
