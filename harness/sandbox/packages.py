@@ -46,6 +46,7 @@ _UNREACHABLE = ("Retrying (Retry(total=0",)
 _NAMED = re.compile(r"[A-Za-z0-9][^/@]*")
 _WITH_VALUE = ("--extra-index-url", "--find-links", "--index-url", "--trusted-host")
 _WITHOUT_VALUE = ("--no-deps", "--pre", "--prefer-binary", "--upgrade")
+_ON_WHAT_IS_THERE = "--no-build-isolation"
 _WITH_VALUE_AND_BUILDS = ("--config-settings", "--constraint", "--no-binary", "--only-binary")
 _MAYBE_NO_WHEEL = ("No matching distribution found", "ResolutionImpossible")
 _CONFLICT = ("ResolutionImpossible", "Double requirement given", "conflicting dependencies")
@@ -168,8 +169,9 @@ class _Build:
                 raise self._failed(result)
             self.fresh()
         result = self._pip(self.words)
-        if result.exit_code != 0 and _says(result, _CONFLICT):
-            # What comes from several `pip install` lines may replace what an earlier one put there.
+        if result.exit_code != 0 and (_says(result, _CONFLICT) or _ON_WHAT_IS_THERE in self.words):
+            # What comes from several `pip install` lines may replace what an earlier one put there,
+            # or be built with it.
             self.fresh()
             for group in _one_by_one(groups):
                 result = self._pip(group)

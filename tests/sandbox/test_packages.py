@@ -25,8 +25,8 @@ from tests.sandbox.packing import Workshop, only_from, sdist, wheel, working_san
 
 PASSWORD = "correct-horse-battery"
 
-ANY_FILES = "--no-build-isolation"
-"""An option that is about builds: wheels alone are not tried first."""
+ANY_FILES = "--no-binary=:none:"
+"""An option that is about the kind of files: wheels alone are not tried first."""
 
 
 @pytest.fixture
@@ -162,6 +162,17 @@ def test_what_is_installed_later_replaces_what_it_does_not_go_with(shop: Worksho
     equipped = shop.equip("base==1.0", "top", ANY_FILES)
 
     assert shop.python(equipped, "import base; base.main()") == "base 2.0"
+
+
+def test_a_package_may_be_built_with_what_was_installed_before_it(shop: Workshop):
+    wheel(shop.index, "builder")
+    sdist(
+        shop.index, "built", "1.0", "def look():\n    import builder\n    return builder.__name__"
+    )
+
+    equipped = shop.equip("builder", "built", "--no-build-isolation")
+
+    assert shop.python(equipped, "import built; print(built.FOUND)") == "builder"
 
 
 LOOK = """\
