@@ -65,8 +65,8 @@ FILES: dict[str, tuple[Break, tuple[str, ...]]] = {
         ("suite.toml", "loop.max_iteration", "did you mean 'max_iterations'?"),
     ),
     "unknown key in a task": (
-        lambda: TASK.write_text("[agent]\ntimeout = 3\n"),
-        ("fruit/task.toml", "agent.timeout", "timeout_sec"),
+        lambda: TASK.write_text("[metadata.harness]\ntool = ['shell']\n"),
+        ("fruit/task.toml", "metadata.harness.tool", "did you mean 'tools'?"),
     ),
     "wrong type": (
         lambda: put(SUITE, instead_of="repeats = 2", text='repeats = "two"'),
@@ -78,7 +78,10 @@ FILES: dict[str, tuple[Break, tuple[str, ...]]] = {
     ),
     "no toml": (lambda: SUITE.write_text("name = \n"), ("suite.toml", "line 1")),
     "no text": (no_text, ("suite.toml", "not UTF-8")),
-    "no suite file": (SUITE.unlink, ("suite.toml: no such file",)),
+    "no suite file": (
+        SUITE.unlink,
+        ("suites/tiny: has no suite.toml that names a model", "--set model.name=NAME"),
+    ),
     "no instruction": (
         Path("suites/tiny/fruit/instruction.md").unlink,
         ("fruit/instruction.md: no such file",),
