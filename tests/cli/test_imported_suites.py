@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,8 @@ def test_skills_that_were_told_of_are_there_again(harness: Harness):
         "---\ndescription: 'How to: count'\nname: counting\n---\n\n# Counting\n\nUse wc -l.\n"
     )
     assert "nobody loaded it" in (skills / "sorting/SKILL.md").read_text()
-    assert settings("suite.toml")["variants"][0]["preset"] == "terminus2-skills"
+    [variant] = settings("suite.toml")["variants"]
+    assert (variant["preset"], variant["skills"]) == ("terminus2-skills", "curated")
 
 
 def test_further_conversations_are_added_and_nothing_is_written_over(harness: Harness):
@@ -250,3 +252,26 @@ def test_tools_of_others_are_answered_as_recorded(harness: Harness):
     live = run(harness, "--tools", "live", "--task", "a", out="live")
     assert "is not here" in live["a"]["tool_changes"][0]["summary"]
     assert live["a"]["outcome"] is None
+
+
+@pytest.mark.skipif("HARNESS_DATA" not in os.environ, reason="set HARNESS_DATA to real data")
+def test_real_conversations_reproduce_their_turns_and_endings(harness: Harness):
+    data = Path(os.environ["HARNESS_DATA"])
+    sources = sorted(data.glob("conversations/haiku-4.5__*.json"))
+    sources += data.glob("trials/3d-scan-calc__TmjJ44a/conversation.json")
+    assert len(sources) == 7
+    assert harness("import", "conversation", *map(str, sources)).code == 0
+    trials = run(harness)
+    for source in sources:
+        recorded = json.loads(source.read_text())
+        answers = [one["content"] for one in recorded["messages"] if one["role"] == "assistant"]
+        trial = trials[recorded["task"]]
+        assert trial["termination_reason"] == "completed", recorded["task"]
+        assert (trial["model_calls"], trial["served"]) == (len(answers), len(answers))
+        story = json.loads(Path("run", trial["trajectory"]).read_text())
+        said = [one["content"] for one in story["messages"] if one["role"] == "assistant"]
+        assert len(said) == len(answers)
+        for blocks, answer in zip(said, answers, strict=True):
+            texts = [block["text"] for block in blocks if block["type"] == "text"]
+            vendor = [block["data"]["text"] for block in blocks if block["type"] == "vendor"]
+            assert answer in (*vendor, "".join(texts))

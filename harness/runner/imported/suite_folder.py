@@ -17,7 +17,7 @@ from harness.loader.reading import read_text, read_toml, validated
 from harness.loader.suite import load_suite
 from harness.runner.imported.told import Told
 from harness.runner.plan import SUITES
-from harness.schema.presets import PRESETS
+from harness.schema.presets import PRESET_DISCLOSURE, PRESETS
 from harness.schema.record import Record
 
 SUITE_FILE = "suite.toml"
@@ -211,6 +211,8 @@ def _suite_file(name: str, tasks: Mapping[str, _Facts]) -> str:
         loop = {"max_iterations": longest, "error_threshold": 0, **facts.variant[1]}
         settings: dict[str, Any] = {"name": variant, "preset": facts.preset}
         settings |= {f"loop.{key}": value for key, value in loop.items()}
+        if facts.preset in PRESET_DISCLOSURE:
+            settings["skills"] = "curated"
         settings["tasks"] = members
         parts += _table("variants", settings, of_several=True)
     return _MARK + "\n\n".join(parts) + "\n"
