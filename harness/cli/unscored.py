@@ -118,8 +118,8 @@ def request_lines(differing: Sequence[RequestDifferences]) -> list[str]:
         places = ", ".join(str(change.call) for change in one.changes)
         more = ", …" if one.count > len(one.changes) else ""
         lines.append(f"  {one.trial_id}: {one.count}, in call {places}{more}")
-        for change in one.changes[:1]:
-            diff = change.difference.splitlines()
+        if one is differing[0] and one.changes:
+            diff = one.changes[0].difference.splitlines()
             lines += [f"      {line}" for line in diff[:_FEW_DIFF_LINES]]
             if len(diff) > _FEW_DIFF_LINES:
                 lines.append(f"      … {numbers.plural(len(diff) - _FEW_DIFF_LINES, 'more line')}")

@@ -126,7 +126,7 @@ def facts(trial: TrialRecord, trajectory: Trajectory | None) -> tuple[Fact, ...]
         ("out", usage.output),
     )
     tokens = ", ".join(f"{numbers.count(n)} {name}" for name, n in buckets if n is not None)
-    if usage.missing_calls:
+    if usage.missing_calls and tokens:
         tokens += f" ({numbers.plural(usage.missing_calls, 'call')} reported none)"
     failed = trajectory.failed_calls if trajectory else 0
     kinds: Mapping[ResultKind, int] = result_kinds(trajectory) if trajectory else {}
