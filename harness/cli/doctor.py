@@ -11,7 +11,7 @@ from harness.cli.options import environment, make_command
 from harness.cli.terminal import Terminal
 from harness.providers.catalog import VENDORS
 from harness.runner.start import SHAPING
-from harness.sandbox.choose import KINDS, problem
+from harness.sandbox.choose import AUTOMATIC, KINDS, problem
 from harness.schema.record import Record
 
 
@@ -31,7 +31,7 @@ class Diagnosis(Record):
     versions: dict[str, str | None]
     """Package -> version; None where it is not installed."""
     sandboxes: tuple[SandboxState, ...]
-    """In order of preference: the first that works is used."""
+    """In order of preference: the first that works is used, but `directory` if asked for alone."""
     keys: dict[str, bool]
     """Key variable -> whether it is set; values are never looked at."""
 
@@ -78,8 +78,9 @@ def _lines(found: Diagnosis) -> Iterator[str]:
     for package, version in found.versions.items():
         yield f"{package} {version or 'not installed'}"
     for sandbox in found.sandboxes:
-        yield f"sandbox {sandbox.kind}: {'works' if sandbox.works else sandbox.problem}"
-    if not any(sandbox.works for sandbox in found.sandboxes):
+        works = "works" if sandbox.kind in AUTOMATIC else "works; for trusted tasks, if asked for"
+        yield f"sandbox {sandbox.kind}: {works if sandbox.works else sandbox.problem}"
+    if not any(sandbox.works for sandbox in found.sandboxes if sandbox.kind in AUTOMATIC):
         yield "No sandbox works: recording needs one, replaying does not."
     for name, is_set in found.keys.items():
         yield f"{name}: {'set' if is_set else 'not set; needed only to record with that vendor'}"

@@ -8,12 +8,13 @@ from harness.containers import Sandbox
 from harness.errors import BadInputError, SandboxError
 from harness.sandbox.bubblewrap import Bubblewrap
 from harness.sandbox.container import FolderSandbox, Progress, SandboxSettings, silent
+from harness.sandbox.directory import DirectorySandbox
 from harness.sandbox.runner import Runner
 from harness.sandbox.unshare import Unshare
 
 _RUNNERS: dict[str, type[Runner]] = {"bubblewrap": Bubblewrap, "unshare": Unshare}
 
-KINDS = tuple(_RUNNERS)
+KINDS = (*_RUNNERS, "directory")
 AUTOMATIC = ("bubblewrap", "unshare")
 """Those that are chosen by themselves, in order of preference."""
 
@@ -41,7 +42,7 @@ def sandbox(
     reason = problem(kind)
     if reason is not None:
         raise SandboxError(f"the sandbox {kind!r} does not work here: {reason}")
-    return FolderSandbox(_RUNNERS[kind](), settings, progress)
+    return _made(kind, settings, progress)
 
 
 def best() -> Sandbox:
@@ -56,7 +57,15 @@ def best() -> Sandbox:
 @cache
 def problem(kind: str) -> str | None:
     """Why a kind of sandbox does not work here, or None if it does."""
-    return FolderSandbox(_RUNNERS[kind]()).problem()
+    return _made(kind).problem()
+
+
+def _made(
+    kind: str, settings: SandboxSettings | None = None, progress: Progress = silent
+) -> Sandbox:
+    if kind == "directory":
+        return DirectorySandbox(settings)
+    return FolderSandbox(_RUNNERS[kind](), settings, progress)
 
 
 def _first_working() -> str:

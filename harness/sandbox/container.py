@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Protocol, TypeVar
 
 from harness.errors import InfrastructureError, SandboxError
 from harness.sandbox import view
@@ -14,13 +15,13 @@ from harness.sandbox.equipping import Equipped, equip
 from harness.sandbox.index_settings import IndexSettings
 from harness.sandbox.limits import DEFAULT_LIMITS, LimitKeeper, Limits
 from harness.sandbox.limits import problem as limit_problem
-from harness.sandbox.long_process import LongProcess
+from harness.sandbox.process import Keeper
 from harness.sandbox.root_folder import RootFolder
 from harness.sandbox.runner import Runner
 from harness.sandbox.terminal import COMMAND, ENV, Terminal
 from harness.sandbox.tree import Tree
 from harness.schema.environment import CopyFiles, Environment, Equipment
-from harness.values import FileContent, ProcessResult
+from harness.values import FileContent, Mount, ProcessResult
 
 _PROBE_TIMEOUT_S = 20.0
 _ERROR_LINES = 5
@@ -72,17 +73,7 @@ class FolderSandbox:
 
     def lacks(self, environment: Environment) -> tuple[str, ...]:
         """What an environment cannot do without and this sandbox does not give."""
-        read_only = [PurePosixPath(mount.target) for mount in view.system_mounts()]
-        read_only += [PurePosixPath(place) for place in ("/dev", "/proc", "/sys")]
-        read_only += [
-            PurePosixPath(place) for place in view.system_links() if place.count("/") == 1
-        ]
-        places = {step.target for step in environment.build if isinstance(step, CopyFiles)}
-        return tuple(
-            f"files of its own in {place}: the system's folders are the host's and read-only"
-            for place in sorted({environment.workdir, *places})
-            if any(PurePosixPath(place).is_relative_to(folder) for folder in read_only)
-        )
+        return files_in_system_folders(environment)
 
     def open(self, environment: Environment, env: Mapping[str, str]) -> FolderContainer:
         """A new container.
@@ -90,18 +81,67 @@ class FolderSandbox:
         Raises:
             SandboxError: it cannot be made.
         """
-        try:
-            container = FolderContainer(
-                self._runner, environment, env, self._settings, self._progress
-            )
-        except OSError as error:
-            raise SandboxError(f"cannot make a container's folder: {error}") from error
-        try:
-            container.build()
-        except BaseException:
-            container.close()
-            raise
-        return container
+        return built(
+            lambda: FolderContainer(self._runner, environment, env, self._settings, self._equip)
+        )
+
+    def _equip(self, equipment: Equipment, timeout_s: float) -> Equipped:
+        return equip(
+            equipment,
+            self._settings.cache,
+            self._runner,
+            settings=self._settings.index,
+            progress=self._progress,
+            timeout_s=timeout_s,
+            limits=self._settings.limits,
+        )
+
+
+def files_in_system_folders(environment: Environment) -> tuple[str, ...]:
+    """What an environment has in folders that are the host's."""
+    read_only = [PurePosixPath(mount.target) for mount in view.system_mounts()]
+    read_only += [PurePosixPath(place) for place in ("/dev", "/proc", "/sys")]
+    read_only += [PurePosixPath(place) for place in view.system_links() if place.count("/") == 1]
+    places = {step.target for step in environment.build if isinstance(step, CopyFiles)}
+    return tuple(
+        f"files of its own in {place}: the system's folders are the host's and read-only"
+        for place in sorted({environment.workdir, *places})
+        if any(PurePosixPath(place).is_relative_to(folder) for folder in read_only)
+    )
+
+
+class ContainerRunner(Protocol):
+    """Runs the processes of containers."""
+
+    kind: str
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        mounts: Sequence[Mount],
+        timeout_s: float,
+        cwd: str,
+        env: Mapping[str, str],
+        root: RootFolder,
+        keeper: Keeper,
+    ) -> ProcessResult:
+        """Run a command to its end or its timeout, then kill all it started."""
+        ...
+
+    def start(
+        self,
+        command: Sequence[str],
+        terminal: int,
+        *,
+        mounts: Sequence[Mount],
+        cwd: str,
+        env: Mapping[str, str],
+        root: RootFolder,
+        keeper: Keeper,
+    ) -> Callable[[], None]:
+        """Start a command that owns a terminal; what this gives kills it and all it started."""
+        ...
 
 
 class FolderContainer:
@@ -109,12 +149,21 @@ class FolderContainer:
 
     def __init__(
         self,
-        runner: Runner,
+        runner: ContainerRunner,
         environment: Environment,
         env: Mapping[str, str],
         settings: SandboxSettings,
-        progress: Progress,
+        equipper: Callable[[Equipment, float], Equipped],
     ) -> None:
+        """Make the folder; `build` fills it.
+
+        Args:
+            runner: Runs its processes.
+            environment: What it is made of.
+            env: The environment's variables with their values.
+            settings: What it is made with.
+            equipper: Has an equipment at hand; the number is of seconds that building may take.
+        """
         self.kind = runner.kind
         self.workdir = environment.workdir
         self.notes: tuple[str, ...] = ()
@@ -122,7 +171,7 @@ class FolderContainer:
         self._environment = environment
         self._env = dict(env)
         self._settings = settings
-        self._progress = progress
+        self._equipper = equipper
         self._terminals: list[Terminal] = []
         self._closed = False
         self._equipped = Equipped()
@@ -193,7 +242,7 @@ class FolderContainer:
         self._tree.make_folder(self.workdir)
 
         def start(terminal: int) -> Callable[[], None]:
-            process: LongProcess = self._runner.start(
+            return self._runner.start(
                 COMMAND,
                 terminal,
                 mounts=self._equipped.mounts,
@@ -202,7 +251,6 @@ class FolderContainer:
                 root=self._root,
                 keeper=self._keeper,
             )
-            return process.end
 
         opened = Terminal(start, columns=columns, rows=rows)
         self._terminals.append(opened)
@@ -218,15 +266,7 @@ class FolderContainer:
         """
         self._hold_open()
         self._close_terminals()
-        self._equipped = equip(
-            equipment,
-            self._settings.cache,
-            self._runner,
-            settings=self._settings.index,
-            progress=self._progress,
-            timeout_s=self._environment.build_timeout_s,
-            limits=self._settings.limits,
-        )
+        self._equipped = self._equipper(equipment, self._environment.build_timeout_s)
         self.notes = tuple(dict.fromkeys((*self.notes, *self._equipped.notes)))
         mounts = (*view.system_mounts(), *self._equipped.mounts)
         self._tree.mounts = {mount.target: mount.source for mount in mounts}
@@ -280,6 +320,27 @@ class FolderContainer:
     def _hold_open(self) -> None:
         if self._closed:
             raise InfrastructureError("the container is closed")
+
+
+ContainerT = TypeVar("ContainerT", bound=FolderContainer)
+
+
+def built(make: Callable[[], ContainerT]) -> ContainerT:
+    """A new container with all that its environment says it begins with.
+
+    Raises:
+        SandboxError: it cannot be made.
+    """
+    try:
+        container = make()
+    except OSError as error:
+        raise SandboxError(f"cannot make a container's folder: {error}") from error
+    try:
+        container.build()
+    except BaseException:
+        container.close()
+        raise
+    return container
 
 
 def _failure(result: ProcessResult) -> str:

@@ -41,10 +41,6 @@ class LongProcess:
             self._thread.join()
             raise self._failure
 
-    def alive(self) -> bool:
-        """Whether it still runs."""
-        return self._thread.is_alive()
-
     def end(self) -> None:
         """Kill it and all it started; when this returns, they are dead."""
         self._told_to_end.set()

@@ -32,7 +32,7 @@ OUTPUT_LIMIT = 10_000
 _CHUNK = 1 << 16
 _KILLED = 137
 """Exit code of a process that was killed, as a shell has it."""
-_LOOK_EVERY_S = 0.25
+LOOK_EVERY_S = 0.25
 """How often limits that nothing else holds are looked at."""
 
 
@@ -233,7 +233,7 @@ class Watch:
     def _look(self) -> None:
         """Ask the keeper, if it is time to."""
         now = time.monotonic()
-        if self._keeper is None or self._ending or now < self._looked_at + _LOOK_EVERY_S:
+        if self._keeper is None or self._ending or now < self._looked_at + LOOK_EVERY_S:
             return
         self._looked_at = now
         if self._stopped_for is None:
@@ -296,7 +296,7 @@ class Watch:
 
 
 def _waiting(remaining: float | None) -> float:
-    return _LOOK_EVERY_S if remaining is None else min(remaining, _LOOK_EVERY_S)
+    return LOOK_EVERY_S if remaining is None else min(remaining, LOOK_EVERY_S)
 
 
 def _receive(end: socket.socket) -> tuple[bytes, int]:

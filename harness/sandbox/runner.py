@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,8 +97,8 @@ class Runner(ABC):
         env: Mapping[str, str],
         root: RootFolder,
         keeper: Keeper,
-    ) -> LongProcess:
-        """Start a command that owns a terminal, and runs until it is ended.
+    ) -> Callable[[], None]:
+        """Start a command that owns a terminal, and runs until what this gives is called.
 
         Args:
             command: Program and arguments.
@@ -113,11 +113,12 @@ class Runner(ABC):
             SandboxError: the sandbox itself failed.
         """
         scene = _scene(mounts, cwd, env, False, root)
-        return LongProcess(
+        process = LongProcess(
             lambda opened: self.launch(scene, view.start(command, terminal=True), opened),
             terminal,
             keeper,
         )
+        return process.end
 
 
 def _scene(

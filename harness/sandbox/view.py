@@ -118,8 +118,12 @@ def start(command: Sequence[str], *, terminal: bool = False) -> list[str]:
     """The arguments that start a command inside."""
     if not terminal:
         return [*_START, *command]
-    own = (interpreter(), "-I", "-S", "-c", _OWN_THE_TERMINAL)
-    return [*_START_ON_TERMINAL, *own, *command]
+    return [*_START_ON_TERMINAL, *owning_terminal(command, interpreter())]
+
+
+def owning_terminal(command: Sequence[str], python: str) -> list[str]:
+    """The arguments that start a command as the owner of the terminal that is its input."""
+    return [python, "-I", "-S", "-c", _OWN_THE_TERMINAL, *command]
 
 
 def check_mounts(mounts: Sequence[Mount]) -> tuple[Mount, ...]:
