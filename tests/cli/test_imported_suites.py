@@ -94,7 +94,7 @@ def run(harness: Harness, *options: str, out: str = "run") -> dict[str, dict[str
     """The trials of a replay by task."""
     done = harness("run", "suites/imported", "--out", out, *options)
     assert (done.code, done.err) == (0, "")
-    lines = Path(out, "trials.jsonl").read_text().splitlines()
+    lines = Path(out, "trials.jsonl").read_bytes().splitlines()
     return {trial["task"]: trial for trial in map(json.loads, lines)}
 
 
@@ -275,3 +275,50 @@ def test_real_conversations_reproduce_their_turns_and_endings(harness: Harness):
             texts = [block["text"] for block in blocks if block["type"] == "text"]
             vendor = [block["data"]["text"] for block in blocks if block["type"] == "vendor"]
             assert answer in (*vendor, "".join(texts))
+
+
+@pytest.mark.parametrize(
+    "odd", ['a "b" \\ c', "line\nline\r\t", "\x00\x1f\x7f\u2028", "'''\"\"\" 😀"]
+)
+def test_whatever_a_recording_says_is_what_the_suite_says(odd: str, harness: Harness):
+    talk = told("Hi", "Hello", model=odd, task="odd")
+    talk["messages"].insert(0, {"role": "system", "content": f"Say {odd}."})
+    imported(harness, a=talk)
+    assert settings("suite.toml")["system"] == f"Say {odd}."
+    assert settings("odd/task.toml")["metadata"]["harness"]["model"]["name"] == odd
+    assert run(harness)["odd"]["termination_reason"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("log", "provider"),
+    [
+        (
+            {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]},
+            "anthropic",
+        ),
+        ({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}, "openai"),
+    ],
+)
+def test_a_call_log_is_asked_for_in_its_own_format(
+    log: dict[str, Any], provider: str, harness: Harness
+):
+    answers: dict[str, dict[str, Any]] = {
+        "anthropic": {
+            "type": "message", "role": "assistant", "id": "m1", "model": "m",
+            "content": [{"type": "text", "text": "Hello"}], "stop_reason": "end_turn",
+            "usage": {"input_tokens": 3, "output_tokens": 2},
+        },
+        "openai": {
+            "model": "m", "object": "chat.completion", "id": "c1",
+            "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": "Hello"},
+                 "finish_reason": "stop"}
+            ],
+        },
+    }  # fmt: skip
+    line = {"request": {"body": log}, "response": {"status_code": 200, "body": answers[provider]}}
+    in_file(Path("log.jsonl"), json.dumps(line) + "\n")
+    assert harness("import", "conversation", "log.jsonl").code == 0
+    [trial] = run(harness).values()
+    assert (trial["termination_reason"], trial["served"]) == ("completed", 1)
+    assert settings("log/task.toml")["metadata"]["harness"]["model"]["provider"] == provider
