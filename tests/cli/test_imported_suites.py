@@ -209,18 +209,26 @@ def test_another_place_is_named_in_the_command_that_replays_it(harness: Harness)
     assert (done.code, "x.jsonl is one file" in done.err) == (2, True)
 
 
+def real_task() -> None:
+    """A task of somebody's own, judged by the file that the recorded commands write."""
+    task = Path("suites/real/count")
+    in_file(task / "task.toml", '[metadata.harness]\ntools = ["keystrokes"]\n')
+    in_file(task / "instruction.md", "Count.")
+    in_file(task / "environment/workspace/notes.txt", "a\nb\n")
+    in_file(
+        task / "tests/test.sh",
+        'test "$(cat /workspace/count.txt)" = 2; echo $((1 - $?)) > /logs/verifier/reward.txt\n',
+    )
+
+
 def test_a_conversation_is_put_beside_a_task_that_is_there(harness: Harness):
     in_file(Path("a.json"), CONFIRMED)
-    task = Path("suites/real/count")
-    in_file(task / "task.toml", "")
-    in_file(task / "instruction.md", "Count.")
-    in_file(task / "environment/workspace/notes.txt", "a\n")
-    in_file(task / "tests/test.sh", "echo 1 > /logs/verifier/reward.txt\n")
+    real_task()
     done = harness("import", "conversation", "a.json", "--into", "real/count", "--json")
     data = json.loads(done.out)
     assert data["cassettes"][0]["file"] == "cassettes/real/count/0.jsonl"
     assert data["run"].startswith(
-        "harness run suites/real --task count --tools live --preset terminus2"
+        "harness run suites/real --task count --tools live --preset terminus2 --set"
     )
     replay = [part for part in data["run"].split()[1:] if part not in ("--tools", "live")]
     done = harness(*replay, "--json")
@@ -230,6 +238,30 @@ def test_a_conversation_is_put_beside_a_task_that_is_there(harness: Harness):
     assert (done.code, "--into 'real/nothing'" in done.err) == (2, True)
     done = harness("import", "conversation", "a.json", "--into", "real/count", "--out", "x")
     assert (done.code, "leave --out and --suite out" in done.err) == (2, True)
+
+
+def test_recorded_commands_drive_the_real_task_and_what_they_show_is_compared(harness: Harness):
+    real_task()
+    rules = """normalise = [{pattern = '(?m)^\\S*[#$]( .*)?$', replace = ""}]"""
+    model = '[model]\nprovider = "openai"\nname = "tiny"'
+    variant = '[[variants]]\nname = "v"\npreset = "terminus2"'
+    head = 'name = "real"\nversion = 1\nsystem = ""'
+    in_file(
+        Path("suites/real/suite.toml"), "\n\n".join([head, model, f"[recording]\n{rules}", variant])
+    )
+    typed = turn("wc -l notes.txt\n", "wc -l < notes.txt > count.txt\n")
+    talk = [PROMPT, typed, "New Terminal Output:\n2 notes.txt", turn("cat count.txt\n")]
+    talk += ["New Terminal Output:\nroot@box:/workspace# cat count.txt\n3", turn(complete=True)]
+    in_file(Path("a.json"), told(*talk, SURE, turn(complete=True)))
+    assert harness("import", "conversation", "a.json", "--into", "real/count").code == 0
+    done = harness("run", "real", "--tools", "live", "--out", "run")
+    assert done.code == 0
+    assert "1 tool call in 1 trial gave something else" in done.out
+    trial = json.loads(Path("run/trials.jsonl").read_bytes())
+    assert (trial["outcome"], trial["termination_reason"]) == ("passed", "completed")
+    [change] = trial["tool_changes"]
+    assert "cat count.txt" in change["summary"]
+    assert {"-3", "+2"} < set(change["difference"].splitlines())
 
 
 def test_tools_of_others_are_answered_as_recorded(harness: Harness):
