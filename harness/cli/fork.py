@@ -165,6 +165,11 @@ def _source(log: RunLog, trial: str) -> _Source:
         BadInputError: there is no such trial, or its run did not play its suite as it was recorded.
     """
     run = log.run()
+    if run.imported is not None:
+        raise BadInputError(
+            f"{log.folder}: was imported from {run.imported}, so there is no recording to go on"
+            " with; make one with: harness import conversation"
+        )
     if run.forked is not None:
         raise BadInputError(
             f"{log.folder}: is a fork of {run.forked.trial_id!r} in run {run.forked.run_id!r}; "

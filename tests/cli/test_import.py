@@ -190,6 +190,8 @@ def test_harbors_trials_become_a_run_that_is_compared_shown_and_listed(harness: 
     done = harness("baseline", "update", "h")
     assert done.code == 2
     assert "its trials were imported from Harbor" in done.err
+    done = harness("fork", "h", "count-lines/plain/0", "--turn", "1")
+    assert (done.code, "was imported from Harbor" in done.err) == (2, True)
 
 
 def test_a_trial_that_never_ended_and_one_that_no_variant_takes_are_told(harness: Harness):
