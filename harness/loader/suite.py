@@ -18,6 +18,7 @@ from harness.loader.overrides import (
 from harness.loader.plain import NO_MODEL, is_tasks, plain_suite, task_folders
 from harness.loader.reading import known, read_toml, validated
 from harness.loader.scenarios import is_scenarios, load_scenarios
+from harness.loader.skills import chosen_skills
 from harness.loader.task import load_task
 from harness.schema.loop_config import SUBMIT_TOOL, LoopConfig
 from harness.schema.presets import PRESETS, PresetName
@@ -117,6 +118,8 @@ def _variant(
         preset=chosen,
         loop=validated(LoopConfig, merge(loop, changes.loop), where=f"{where}: loop"),
         skills=entry.skills,
+        chosen=chosen_skills(entry, path.parent, where),
+        disclosure=entry.disclosure,
         tasks=entry.tasks,
     )
 

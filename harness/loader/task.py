@@ -9,34 +9,17 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from harness.errors import BadInputError, ConfigurationError
 from harness.loader.layouts import Layout, read_layout
 from harness.loader.machine import MachineSource, read_machine
 from harness.loader.output import output_spec
-from harness.loader.reading import known, read_text, validated, yaml_problem
+from harness.loader.skills import task_skills
 from harness.loader.steps import read_steps
-from harness.schema.record import Record
-from harness.schema.suite import Skill, Task
+from harness.schema.suite import Task
 from harness.schema.suite_file import Name
 from harness.schema.task_file import HarnessSection, MetadataSection, Section
-
-
-class _FrontMatter(Record):
-    """What counts of a SKILL.md's head; other keys are ignored.
-
-    `allowed-tools` is one of those: to the agents it is written for it names tools of theirs that
-    need no approval, while `allowed_tools` narrows ours.
-    """
-
-    model_config = ConfigDict(extra="ignore")
-
-    name: str
-    description: str
-    allowed_tools: tuple[str, ...] | None = None
-    disallowed_tools: tuple[str, ...] = ()
 
 
 def load_task(folder: Path) -> Task:
@@ -71,7 +54,7 @@ def load_task(folder: Path) -> Task:
         tools=ours.tools,
         recorded_tools=ours.recorded_tools,
         output=ours.output,
-        skills=_skills(folder, ours),
+        skills=task_skills(folder, ours.skills, ours.tools),
         expected_endings=ours.expected_endings,
         model=ours.model,
         tags=ours.tags,
@@ -129,58 +112,6 @@ def _check_tool_names(ours: HarnessSection, where: str) -> None:
             f"{where}.output.name = {ours.output.name!r}: a tool of the task has this name;"
             " choose another"
         )
-
-
-def _skills(folder: Path, ours: HarnessSection) -> tuple[Skill, ...]:
-    root = folder / "environment" / "skills"
-    found = sorted(path.parent.name for path in root.glob("*/SKILL.md"))
-    for name in ours.skills or ():
-        if name not in found:
-            raise ConfigurationError(
-                f"{folder / 'task.toml'}: metadata.harness.skills = {name!r}: no such folder under"
-                f" {root}; {known(found, name)}"
-            )
-    chosen = found if ours.skills is None else ours.skills
-    return tuple(_checked_skill(root / name / "SKILL.md", ours.tools) for name in chosen)
-
-
-def _checked_skill(path: Path, tools: tuple[str, ...]) -> Skill:
-    skill = load_skill(path)
-    for key in ("allowed_tools", "disallowed_tools"):
-        for name in getattr(skill, key) or ():
-            if name not in tools:
-                raise ConfigurationError(
-                    f"{path} (front matter): {key} = {name!r}: not a tool of the task;"
-                    f" {known(tools, name)}"
-                )
-    return skill
-
-
-def load_skill(path: Path) -> Skill:
-    """The skill in a SKILL.md.
-
-    Raises:
-        BadInputError: the file is missing, or without its front matter.
-    """
-    text = read_text(path, purpose="the skill's advice")
-    parts = text.split("---\n", 2)
-    if len(parts) != 3 or parts[0].strip():
-        raise BadInputError(f"{path}: must begin with a front matter between two '---' lines")
-    try:
-        head = yaml.safe_load(parts[1])
-    except yaml.YAMLError as error:
-        what = yaml_problem(error)
-        raise BadInputError(f"{path}: front matter is not valid YAML: {what}") from None
-    if not isinstance(head, dict):
-        raise BadInputError(f"{path}: front matter needs the keys name and description")
-    front = validated(_FrontMatter, head, where=f"{path} (front matter)")
-    return Skill(
-        name=front.name,
-        description=front.description,
-        instructions=parts[2].strip(),
-        allowed_tools=front.allowed_tools,
-        disallowed_tools=front.disallowed_tools,
-    )
 
 
 def _digest(folder: Path, parts: Iterable[str]) -> str:

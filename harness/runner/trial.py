@@ -18,6 +18,7 @@ from harness.cassette.replay.store import Store
 from harness.cassette.replay.tool_results import RecordedTools
 from harness.cassette.request.rules import Rules
 from harness.errors import BadInputError
+from harness.loader.skills import trial_skills
 from harness.protocols import Provider
 from harness.providers.catalog import NO_KEY, VENDORS, dialect_of, live_client
 from harness.redaction import Redactor
@@ -141,7 +142,7 @@ def run_trial(
     answers: Answers = session
     if around is not None:
         answers, provider = around(session, provider)
-    machine = settings.hosting.machine(spec.task.environment)
+    machine = settings.hosting.machine(trial_skills(spec.variant, spec.task).environment)
     tools = RecordedTools(
         trial_tools(spec, machine),
         answers,

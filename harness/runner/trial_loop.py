@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from harness.errors import ConfigurationError
 from harness.loader.output import output_spec
+from harness.loader.skills import offered_tools, trial_skills
 from harness.loop.engine import Loop
 from harness.protocols import Provider, ToolProvider
 from harness.providers.scripted import Scripted
@@ -18,6 +19,7 @@ from harness.tools.builtin import builtin_tools
 from harness.tools.machine import Machine
 from harness.tools.recorded import RecordedTool
 from harness.tools.registry import Registry
+from harness.tools.skills import LoadSkill
 
 
 def trial_loop(
@@ -42,7 +44,8 @@ def trial_loop(
     Raises:
         ConfigurationError: it could never work.
     """
-    skills = spec.task.skills if spec.variant.skills == "curated" else ()
+    given = trial_skills(spec.variant, spec.task)
+    skills = () if given.on_demand else given.skills
     return Loop(
         provider,
         model=spec.model.name,
@@ -59,8 +62,11 @@ def trial_loop(
 
 def trial_tools(spec: TrialSpec, machine: Machine) -> Registry:
     """The live tools of a trial."""
+    builtin = builtin_tools(offered_tools(spec.variant, spec.task), machine)
     recorded = map(RecordedTool, spec.task.recorded_tools)
-    return Registry((*builtin_tools(spec.task.tools, machine), *recorded))
+    given = trial_skills(spec.variant, spec.task)
+    on_demand = [LoadSkill(given.skills, given.root)] if given.on_demand else []
+    return Registry((*builtin, *recorded, *on_demand))
 
 
 def check_loops(specs: Iterable[TrialSpec]) -> None:

@@ -61,7 +61,12 @@ def trial_record(
     used = replayed or Replayed()
     # Its loop holds the preset's settings; by which name they came changes nothing.
     unimportant = {"name", "description", "tasks", "preset"}
-    variant = spec.variant.model_dump(mode="json", exclude=unimportant)
+    variant = spec.variant.model_dump(mode="json", exclude={*unimportant, "chosen", "disclosure"})
+    # Only where there is something to tell: digests of variants without it stay what they were.
+    if spec.variant.chosen is not None:
+        variant["chosen"] = [one.model_dump(mode="json") for one in spec.variant.chosen.skills]
+    if spec.variant.disclosure is not None:
+        variant["disclosure"] = spec.variant.disclosure
     return TrialRecord(
         trial_id=spec.trial_id,
         suite=spec.suite,

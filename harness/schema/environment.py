@@ -81,6 +81,8 @@ class Environment(Record):
     build_timeout_s: float = 600
     skills_dir: str | None = None
     """Where the machine has the task's skills."""
+    skills: Path | None = None
+    """Folder of this host that the machine has at `skills_dir`, besides what is copied."""
     ignored: tuple[str, ...] = ()
     """What the files ask for and only a container engine does: listed in each trial."""
     needs: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from harness.schema.environment import Environment, Step
 from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.messages import ToolSpec
-from harness.schema.presets import PresetName
+from harness.schema.presets import Disclosure, PresetName
 from harness.schema.record import JsonObject, Record
 from harness.schema.recording import RecordingRules
 from harness.schema.scenario import Scenario
@@ -80,6 +80,17 @@ class Skill(Record):
     allowed_tools: tuple[str, ...] | None = None
     """Tools that may be used while it is active; None is no restriction."""
     disallowed_tools: tuple[str, ...] = ()
+    place: str = ""
+    """Of its folder, within the folder of all skills."""
+    files: tuple[str, ...] = ()
+    """What lies beside its SKILL.md, relative to it; the first fifty."""
+
+
+class ChosenSkills(Record):
+    """Skills that a variant gives instead of a task's own."""
+
+    folder: Path
+    skills: tuple[Skill, ...]
 
 
 class Task(Record):
@@ -124,8 +135,12 @@ class Variant(Record):
     preset: PresetName = "default"
     loop: LoopConfig
     """All settings, those of the preset included."""
-    skills: Literal["none", "curated"] = "none"
-    """`curated` puts the task's own skills into the system prompt."""
+    skills: str = "none"
+    """`curated` gives the agent the task's own; else the folder of those chosen, as written."""
+    chosen: ChosenSkills | None = None
+    """What is in that folder."""
+    disclosure: Disclosure | None = None
+    """How skills are given; None is as the preset has it."""
     tasks: tuple[str, ...] = ("*",)
     """Globs of task names the variant is limited to."""
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
 from harness.schema.loop_config import LoopConfig
 from harness.schema.names import Name as Name
-from harness.schema.presets import PresetName
+from harness.schema.presets import Disclosure, PresetName
 from harness.schema.record import JsonObject, Record
 from harness.schema.recording import RecordingRules
 from harness.schema.suite import ModelConfig
@@ -25,8 +23,11 @@ class VariantFile(Record):
     """Settings that win over the suite's `[loop]`."""
     loop: LoopConfig = LoopConfig()
     """Keys of `[loop]` and of the preset that this variant overrides."""
-    skills: Literal["none", "curated"] = "none"
-    """`curated` puts each task's own skills into the system prompt."""
+    skills: str = Field(default="none", min_length=1)
+    """`none`, `curated` for each task's own, or a folder of skills, relative to this file."""
+    disclosure: Disclosure | None = None
+    """`full`: all of their text in the system prompt; `on_demand`: name and description, and the
+    tool `load_skill` for the rest. None is `full`, and `on_demand` with terminus2-skills."""
     tasks: tuple[str, ...] = Field(default=("*",), min_length=1)
     """Globs of task names the variant is limited to."""
 

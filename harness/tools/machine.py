@@ -49,8 +49,19 @@ class Machine:
             if self._closed:
                 raise InfrastructureError("the trial's container is closed")
             if self._container is None:
-                self._container = self._sandbox().open(self.environment, self._env)
+                self._container = self._made()
             return self._container
+
+    def _made(self) -> Container:
+        container = self._sandbox().open(self.environment, self._env)
+        folder, place = self.environment.skills, self.environment.skills_dir
+        if folder is not None and place is not None:
+            try:
+                container.upload(folder, place)
+            except BaseException:
+                container.close()
+                raise
+        return container
 
     @property
     def opened(self) -> Container | None:

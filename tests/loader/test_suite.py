@@ -144,7 +144,7 @@ def test_a_wrong_override_is_named_with_what_would_be_valid(
             ("model.temperature = 0.5", "model.temp = 1"),
             ["variant 'short': model", "temp: unknown"],
         ),
-        (('"curated"', '"all"'), ["variants[1].skills = 'all'", "curated"]),
+        (('"curated"', '"all"'), ["variant 'short': skills = 'all': no SKILL.md", "curated"]),
         (('["count", "s*"]', '["cont"]'), ["'short'", "'cont'", "did you mean 'count'?"]),
         (('name = "short"', 'name = "baseline"'), ["two variants", "'baseline'"]),
         (('name = "short"', 'name = "a/b"'), ["variants[1].name = 'a/b'"]),

@@ -1,0 +1,274 @@
+"""Skills: folders with a SKILL.md, and where a trial's machine has them."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ConfigDict
+
+from harness.errors import BadInputError, ConfigurationError
+from harness.loader.reading import known, read_text, validated, yaml_problem
+from harness.schema.environment import CopyFiles, Environment, FileCommand
+from harness.schema.presets import PRESET_DISCLOSURE, PRESET_TOOLS
+from harness.schema.record import Record
+from harness.schema.suite import ChosenSkills, Skill, Task, Variant
+from harness.schema.suite_file import VariantFile
+
+FILE = "SKILL.md"
+PLACE = "/skills"
+"""Where the machine has skills for which its files name no place."""
+
+_FOLDER = "skills"
+"""In a build context."""
+_MOST_FILES = 50
+_HEAD = re.compile(r"\s*---[ \t]*\n(.*?\n)---[ \t]*(?:\n(.*))?", re.DOTALL)
+_LINE = re.compile(r"^(name|description):[ \t]+(\S.*)$", re.MULTILINE)
+
+
+class _FrontMatter(Record):
+    """What counts of a SKILL.md's head; other keys are ignored.
+
+    `allowed-tools` is one of those: to the agents it is written for it names tools of theirs that
+    need no approval, while `allowed_tools` narrows ours.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    description: str
+    allowed_tools: tuple[str, ...] | None = None
+    disallowed_tools: tuple[str, ...] = ()
+
+
+def load_skill(path: Path, place: str = "") -> Skill:
+    """The skill in a SKILL.md.
+
+    Args:
+        path: The file.
+        place: Of its folder, within the folder of all skills.
+
+    Raises:
+        BadInputError: the file is missing, or without its front matter.
+    """
+    text = read_text(path, purpose="the skill's advice").removeprefix("\ufeff")
+    match = _HEAD.fullmatch(text.replace("\r\n", "\n"))
+    if match is None:
+        raise BadInputError(f"{path}: must begin with a front matter between two '---' lines")
+    front = validated(_FrontMatter, _head(match[1], path), where=f"{path} (front matter)")
+    return Skill(
+        name=front.name,
+        description=front.description,
+        instructions=(match[2] or "").strip(),
+        allowed_tools=front.allowed_tools,
+        disallowed_tools=front.disallowed_tools,
+        place=place,
+        files=tuple(sorted(_beside(path.parent)))[:_MOST_FILES],
+    )
+
+
+def _head(text: str, path: Path) -> dict[str, Any]:
+    try:
+        head = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        # Many have a colon in their description, which the agents they are for do not mind.
+        lines = dict(_LINE.findall(text))
+        if set(lines) == {"name", "description"}:
+            return lines
+        what = yaml_problem(error)
+        raise BadInputError(f"{path}: front matter is not valid YAML: {what}") from None
+    if not isinstance(head, dict):
+        raise BadInputError(f"{path}: front matter needs the keys name and description")
+    return head
+
+
+def _beside(folder: Path) -> Iterator[str]:
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith((".", "__pycache__"))]
+        for name in files:
+            path = (Path(parent) / name).relative_to(folder).as_posix()
+            if path != FILE and not name.startswith("."):
+                yield path
+
+
+def skill_files(root: Path) -> dict[str, Path]:
+    """Every SKILL.md in a folder, by the place of its own folder; those within a skill are its."""
+    found: dict[str, Path] = {}
+    for path in sorted(root.rglob(FILE)):
+        place = path.parent.relative_to(root)
+        if place.parts and not any(above.as_posix() in found for above in place.parents):
+            found[place.as_posix()] = path
+    return found
+
+
+def task_skills(
+    folder: Path, wanted: tuple[str, ...] | None, tools: tuple[str, ...]
+) -> tuple[Skill, ...]:
+    """The skills of a task.
+
+    Args:
+        folder: The task's.
+        wanted: Places of those that count; all of them if there is no choice.
+        tools: What the task offers.
+
+    Raises:
+        BadInputError: one cannot be used.
+    """
+    root = folder / "environment" / _FOLDER
+    found = skill_files(root)
+    for place in wanted or ():
+        if place not in found:
+            raise ConfigurationError(
+                f"{folder / 'task.toml'}: metadata.harness.skills = {place!r}: no such folder under"
+                f" {root}; {known(list(found), place)}"
+            )
+    chosen = found if wanted is None else wanted
+    return tuple(_checked(found[place], place, tools) for place in chosen)
+
+
+def _checked(path: Path, place: str, tools: tuple[str, ...]) -> Skill:
+    skill = load_skill(path, place)
+    for key in ("allowed_tools", "disallowed_tools"):
+        for name in getattr(skill, key) or ():
+            if name not in tools:
+                raise ConfigurationError(
+                    f"{path} (front matter): {key} = {name!r}: not a tool of the task;"
+                    f" {known(tools, name)}"
+                )
+    return skill
+
+
+def chosen_skills(entry: VariantFile, suite: Path, where: str) -> ChosenSkills | None:
+    """The folder of skills that a variant names, if it names one.
+
+    Args:
+        entry: The variant.
+        suite: The folder that it is relative to.
+        where: How errors call the variant.
+
+    Raises:
+        BadInputError: there is no skill in it, or one that cannot be used.
+    """
+    if entry.skills in ("none", "curated"):
+        return None
+    folder = suite / entry.skills
+    found = skill_files(folder)
+    if not found:
+        raise ConfigurationError(
+            f"{where}: skills = {entry.skills!r}: no {FILE} in a folder of {folder}; give `none`,"
+            " `curated`, or a folder of skills, relative to this file"
+        )
+    skills = tuple(load_skill(path, place) for place, path in found.items())
+    names = [skill.name for skill in skills]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigurationError(f"{where}: skills: two of {folder} are called {name!r}")
+    return ChosenSkills(folder=folder, skills=skills)
+
+
+def offered_tools(variant: Variant, task: Task) -> tuple[str, ...]:
+    """Names of the built-in tools: the task's, or where these are the default, the preset's."""
+    if task.tools == Task.model_fields["tools"].default:
+        return PRESET_TOOLS.get(variant.preset, task.tools)
+    return task.tools
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSkills:
+    """The skills of one trial."""
+
+    skills: tuple[Skill, ...]
+    on_demand: bool
+    """Whether the agent is told names and descriptions only, until it asks for more."""
+    root: str
+    """Where the machine has them."""
+    environment: Environment
+    """The task's machine with these skills and no others."""
+
+
+def trial_skills(variant: Variant, task: Task) -> TrialSkills:
+    """What skills a variant gives on a task that has a machine."""
+    assert task.environment is not None
+    own = task.environment
+    roots = _roots(own)
+    root = own.skills_dir or (roots[0] if roots else PLACE)
+    disclosure = variant.disclosure or PRESET_DISCLOSURE.get(variant.preset, "full")
+    skills = task.skills
+    environment = own
+    if variant.skills == "none":
+        skills, environment = (), without_skills(own)
+    elif variant.chosen is not None:
+        skills, folder = variant.chosen.skills, variant.chosen.folder
+        update = {"skills": folder, "skills_dir": root}
+        environment = without_skills(own).model_copy(update=update)
+    elif skills and not roots:
+        folder = task.folder / "environment" / _FOLDER
+        environment = own.model_copy(update={"skills": folder, "skills_dir": root})
+    return TrialSkills(skills, disclosure == "on_demand" and bool(skills), root, environment)
+
+
+def without_skills(environment: Environment) -> Environment:
+    """The machine without the skills that its Dockerfile copies.
+
+    Commands that name their folders find them empty; afterwards empty ones are gone.
+    """
+    places = _roots(environment)
+    if not places:
+        return environment
+    build: list[CopyFiles | FileCommand] = []
+    are_named = False
+    for step in environment.build:
+        if isinstance(step, CopyFiles):
+            build += _without_skills(step)
+        elif any(place in step.command for place in places):
+            are_named = True
+            build.append(step.model_copy(update={"needed": False}))
+        else:
+            build.append(step)
+    if are_named:
+        folders = shlex.join(places)
+        build.insert(0, FileCommand(command=f"mkdir -p {folders}", cwd="/"))
+        away = f"rmdir --ignore-fail-on-non-empty {folders}"
+        build.append(FileCommand(command=away, cwd="/", needed=False))
+    return environment.model_copy(update={"build": tuple(build)})
+
+
+def _without_skills(step: CopyFiles) -> Iterator[CopyFiles]:
+    kept = tuple(source for source in step.sources if not _is_skills(source))
+    if kept and any(_is_all(source) for source in kept):
+        yield step.model_copy(update={"sources": kept, "exclude": (*step.exclude, _FOLDER)})
+    elif kept:
+        yield step.model_copy(update={"sources": kept})
+
+
+def _roots(environment: Environment) -> list[str]:
+    """Where a Dockerfile puts skills, in its order."""
+    if not (environment.context / _FOLDER).is_dir():
+        return []
+    places = []
+    for step in environment.build:
+        if isinstance(step, CopyFiles):
+            target = posixpath.normpath(step.target)
+            for source in step.sources:
+                if _is_skills(source):
+                    places.append(target)
+                elif _is_all(source) and _FOLDER not in map(posixpath.normpath, step.exclude):
+                    places.append(posixpath.join(target, _FOLDER))
+    return places
+
+
+def _is_skills(source: str) -> bool:
+    first = posixpath.normpath(source).lstrip("/").partition("/")[0]
+    return first == _FOLDER or (first != "*" and fnmatchcase(_FOLDER, first))
+
+
+def _is_all(source: str) -> bool:
+    return posixpath.normpath(source).lstrip("/") in ("", ".", "*")
