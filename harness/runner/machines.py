@@ -81,8 +81,19 @@ def _lacking(task: Task, hosting: Hosting, solution: bool) -> Iterator[str]:
     except SandboxError as error:
         yield str(error)
         return
-    for environment in environments:
+    for environment in [*environments, *_for_scripts(task, solution)]:
         yield from chosen.lacks(environment)
+
+
+def _for_scripts(task: Task, solution: bool) -> Iterator[Environment]:
+    """The machines as they are when a step is judged, or solved."""
+    if task.environment is None:
+        return
+    for step in task.steps:
+        machine = step.verifier.environment or task.environment
+        yield machine.model_copy(update={"equipment": step.verifier.equipment})
+        if solution and step.solution is not None:
+            yield task.environment.model_copy(update={"equipment": step.solution.equipment})
 
 
 def _without_solutions(task: Task) -> Task:

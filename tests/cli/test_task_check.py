@@ -97,3 +97,13 @@ def test_bad_input_is_exit_code_2_and_one_line(harness, arguments, said):
     assert (done.code, done.out) == (2, "")
     assert done.err.count("\n") == 1
     assert said in done.err
+
+
+def test_packages_that_only_the_tests_or_the_solution_want_count(harness):
+    make_task("apples", test=f"pip install pytest==8.4.1\n{TEST}")
+    make_task("pears", solve="pip install pytest==8.4.1")
+    make_task("plums")
+    done = harness("task", "check", "tasks", "--sandbox", "directory", "--json")
+    assert done.code == 0
+    assert [one["runnable"] for one in done.json] == [False, False, True]
+    assert all("pytest==8.4.1" in one["reason"] for one in done.json[:2])
