@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,13 @@ from harness.loader.templates import named_variables
 from harness.runner.machines import Hosting
 from harness.sandbox.choose import KINDS
 from harness.sandbox.container import SandboxSettings
+from harness.sandbox.directory import NOTE
 from harness.sandbox.index_settings import index_settings
 from harness.schema.suite import Task
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_LOG = logging.getLogger("harness.cli")
 
 _TIMES = click.FloatRange(min=0, min_open=True, max=1000)
 
@@ -33,6 +37,8 @@ class MachineOptions:
 
     def hosting(self, tasks: Iterable[Task]) -> Hosting:
         """The options and this host's variables, for the machines of some tasks."""
+        if self.sandbox == "directory":
+            _LOG.warning("--sandbox directory: %s", NOTE)
         variables = environment()
         both = self.timeout_multiplier or 1.0
         named = {name for task in tasks for name in named_variables(task)}
@@ -65,8 +71,8 @@ def machine_options(function: Function) -> Function:
             click.option(
                 "--sandbox",
                 type=click.Choice(KINDS),
-                help="What commands run in.  [default: the first of bubblewrap and unshare that "
-                "works]",
+                help="What commands run in; directory holds nothing back and is for trusted tasks "
+                "only.  [default: the first of bubblewrap and unshare that works]",
             ),
             click.option(
                 "--timeout-multiplier",

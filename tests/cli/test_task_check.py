@@ -107,3 +107,11 @@ def test_packages_that_only_the_tests_or_the_solution_want_count(harness):
     assert done.code == 0
     assert [one["runnable"] for one in done.json] == [False, False, True]
     assert all("pytest==8.4.1" in one["reason"] for one in done.json[:2])
+
+
+def test_a_sandbox_that_holds_nothing_back_says_so(harness):
+    make_task("apples")
+    done = harness("task", "check", "tasks", "--sandbox", "directory")
+    assert done.code == 0, done.out
+    assert done.err.startswith("warning: --sandbox directory: commands run on this host as this")
+    assert done.err.count("\n") == 1
