@@ -73,6 +73,11 @@ class LimitKeeper:
             self._own_limits[resource.RLIMIT_DATA] = limits.memory_mb * _MIB
         self._killed = 0
 
+    def expect(self) -> None:
+        """Get ready, while a launcher makes its namespaces."""
+        if self._group.holds:
+            cgroups.get_ready()
+
     def admit(self, pid: int) -> None:
         """Set the limits of a process that waits to become the command.
 

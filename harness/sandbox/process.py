@@ -68,6 +68,10 @@ class Excerpt:
 class Keeper(Protocol):
     """Holds the processes of one container within limits."""
 
+    def expect(self) -> None:
+        """Get ready, while a launcher makes its namespaces."""
+        ...
+
     def admit(self, pid: int) -> None:
         """Set the limits of a process that waits to become the command.
 
@@ -175,6 +179,8 @@ class Watch:
             os.close(output)
         status_inside.close()
         start_inside.close()
+        if keeper is not None:
+            keeper.expect()
 
     def result(self, timeout_s: float) -> ProcessResult:
         """Wait for the end or the timeout, and kill what is left."""
