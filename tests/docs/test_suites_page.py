@@ -7,10 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from harness.loader.reading import validated
+from harness.schema.suite_file import SuiteFile
 from tests.cli.tiny import Message, model_server
 from tests.docs.pages import ROOT, blocks
 from tests.sandbox.here import working_sandbox
@@ -68,3 +71,13 @@ def test_a_newcomer_gets_from_nothing_to_a_committed_recording(tmp_path: Path) -
     assert not any(re.match("reports/[^b]", path) for path in kept)
     changed = newcomer("harness check suites/garden --set loop.max_iterations=1", place)
     assert changed.returncode == 1, changed.stdout + changed.stderr
+
+
+def test_the_variants_that_it_shows_can_be_loaded() -> None:
+    (block,) = (block for block in blocks(PAGE) if block.language == "toml")
+    model = {"provider": "scripted", "name": "m"}
+    whole = {"name": "s", "version": 1, "system": "", "model": model}
+    file = validated(SuiteFile, whole | tomllib.loads(block.text), where=str(block))
+    assert [variant.name for variant in file.variants] == [
+        *("none", "curated", "on-demand", "house-rules"),
+    ]
