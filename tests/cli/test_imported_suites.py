@@ -115,6 +115,13 @@ def test_a_terminal_conversation_replays_turn_for_turn_to_its_end(harness: Harne
     story = json.loads(Path("run", trial["trajectory"]).read_text())
     said = [one for one in story["messages"] if one["role"] == "assistant"]
     assert len(said) == 3
+    results = [
+        block
+        for one in story["messages"]
+        for block in one["content"]
+        if block["type"] == "tool_result"
+    ]
+    assert [one["content"].strip() for one in results[:2]] == ["", OUTPUT.strip()]
 
 
 def test_what_would_have_been_sent_differently_is_told_everywhere(harness: Harness):
@@ -307,6 +314,13 @@ def test_real_conversations_reproduce_their_turns_and_endings(harness: Harness):
             texts = [block["text"] for block in blocks if block["type"] == "text"]
             vendor = [block["data"]["text"] for block in blocks if block["type"] == "vendor"]
             assert answer in (*vendor, "".join(texts))
+        # The first prompt is our own; of what came later nothing recorded is lost but one wording.
+        later = [one["difference"] for one in trial["request_changes"] if one["call"] > 1]
+        lost = {line for diff in later for line in diff.splitlines()[2:] if line[:1] == "-"}
+        assert lost <= {
+            "-Missing required fields: plan, commands",
+            "-Please fix these issues and provide a proper response.",
+        }
 
 
 @pytest.mark.parametrize(
