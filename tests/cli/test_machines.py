@@ -99,6 +99,15 @@ def test_what_is_recorded_replays_where_it_could_not_be_run(harness, server, mon
     assert "keyed: not runnable here: the variable A_NAME is not set" in live.out
 
 
+def test_what_cannot_be_recorded_here_is_said_by_accept(harness, server):
+    make_task("keyed", "echo apple > fruit.txt", '[environment.env]\nK = "${A_NAME}"\n')
+    done = harness("accept", "tiny", "--yes")
+    assert done.code == 3
+    assert "1 of 1 trial without a result (1 skipped), in keyed" in done.err
+    assert "not runnable here: the variable A_NAME is not set" in done.err
+    assert server.asked == []
+
+
 def test_variables_that_a_task_names_reach_it_and_no_file_if_they_are_secret(
     harness, server, monkeypatch
 ):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.runner.fork import calls_before, recall, run_fork
 from harness.runner.machines import Hosting
 from harness.runner.plan import Cell
 from harness.runner.trial import TrialSettings, open_cassette, run_trial
@@ -93,6 +94,8 @@ def test_steps_are_fresh_conversations_on_one_machine_and_replay_as_one_story(tm
     assert again.verdict == live.verdict
     assert again.record.transcript_digest == live.record.transcript_digest
     assert (again.record.served, again.record.recorded) == (4, 0)
+    recording = run(cell_of(task, server.port), replace(settings, hosting=NO_SANDBOX))
+    assert recording.record.transcript_digest == live.record.transcript_digest
     kinds = [(event.kind, event.iteration) for event in live.trajectory.events]
     assert [(event.kind, event.iteration) for event in again.trajectory.events] == kinds
 
@@ -146,3 +149,32 @@ def test_a_setup_that_fails_is_the_machines_failure(tmp_path, settings):
     assert trial.record.termination_reason == "infrastructure_error"
     assert trial.record.error == "step two: setup.sh exited with 3: no seed"
     assert trial.record.outcome is None
+
+
+def test_recorded_steps_run_again_on_a_machine_and_are_judged_anew(tmp_path, settings):
+    task = two_steps(tmp_path / "task")
+    with model_server(solve=solve) as server:
+        run(cell_of(task, server.port), settings)
+    write(tmp_path / "task" / "2" / "tests" / "test.sh", "echo 0.5 > /logs/verifier/reward.txt")
+    again = run(cell_of(task, server.port), replace(settings, record_mode="none", tools="live"))
+    assert again.verdict is not None
+    assert again.verdict.rewards == {"reward": 0.75}
+    assert (again.record.tool_differences, again.record.recorded) == (0, 0)
+
+
+def test_a_fork_goes_on_from_a_turn_of_a_later_step(tmp_path, settings):
+    task = two_steps(tmp_path / "task")
+    with model_server(solve=solve) as server:
+        run(cell_of(task, server.port), settings)
+    cell = cell_of(task, server.port)
+    with open_cassette(cell, replace(settings, record_mode="none")) as store:
+        trial, recalled = recall(cell.specs[0], store, replace(settings, record_mode="none"))
+    assert calls_before(trial, 4) == 3
+    with model_server(solve=lambda _: "Something else.") as server:
+        forked = cell_of(task, server.port)
+        elsewhere = replace(settings, cassettes=tmp_path / "fork")
+        with open_cassette(forked, elsewhere) as store:
+            made = run_fork(forked.specs[0], store, elsewhere, recalled, calls=3)
+        assert len(server.asked) == 1
+    assert made.trajectory.final_text == "Something else."
+    assert (made.record.outcome, made.record.recorded) == ("passed", 1)
