@@ -14,7 +14,7 @@ Disclosure = Literal["full", "on_demand"]
 
 _TERMINUS2: Mapping[str, Any] = {
     # That agent goes on until it says that it is done, or its time is over.
-    "max_iterations": 200,
+    "max_iterations": 100,
     "error_threshold": 0,
     "max_output_tokens": 8192,
     "text_protocol": "terminus2",
