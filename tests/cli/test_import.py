@@ -10,7 +10,7 @@ import yaml
 from tests.cassette.convert.samples import MESSAGES, PLAIN, atif, in_file
 from tests.cassette.convert.test_vcr import SHAPES, cassette
 from tests.cli.conftest import Harness
-from tests.runner.harbor_folders import trial
+from tests.runner.harbor_folders import EPISODES, trial
 
 
 @pytest.fixture(autouse=True)
@@ -162,7 +162,9 @@ def test_a_cassette_without_conversations_has_none_to_export(harness: Harness):
 def test_harbors_trials_become_a_run_that_is_compared_shown_and_listed(harness: Harness):
     for name, tokens in (("skills", 106), ("plain", 268)):
         used = {"n_input_tokens": tokens, "n_cache_tokens": None, "n_output_tokens": tokens // 2}
-        trial(Path("jobs", name, f"count__{name}"), agent_result={**used, "cost_usd": None})
+        story = None if name == "skills" else EPISODES
+        agent = {**used, "cost_usd": None}
+        trial(Path("jobs", name, f"count__{name}"), story=story, agent_result=agent)
     done = harness(
         "import", "harbor", "jobs", "--variant", "skills=skills/*", "--variant", "plain=*plain",
         "--variant", "rest=*skills", "--out", "reports/h",
@@ -177,6 +179,7 @@ def test_harbors_trials_become_a_run_that_is_compared_shown_and_listed(harness: 
     assert done.code == 0
     assert "2 trials imported into reports/h\nCompare: harness compare reports/h" in done.out
     table = harness("compare", "h").out.splitlines()
+    assert "  Iterations: 1 pair left out, not told by the imported files." in table
     assert [
         line.split()[:5] for line in table if line.lstrip().startswith(("input", "output"))
     ] == [
