@@ -99,6 +99,38 @@ def test_an_agent_that_knows_the_solutions_passes_live_and_replayed(tmp_path: Pa
     ]
 
 
+def drummer(messages: list[Message]) -> str:
+    """A model that loads the skill it is told of, and runs its script; else it looks for one."""
+    said = sum(message["role"] == "assistant" for message in messages)
+    is_told = "drum-code" in text_of(messages[0])
+    if said == 0 and is_told:
+        return json.dumps({"name": "load_skill", "arguments": {"name": "drum-code"}})
+    if said > is_told:
+        return "That was all."
+    script = "/root/.claude/skills/drum-code/scripts/decode.py"
+    command = f"python3 {script} < /data/messages/dawn.tap"
+    return json.dumps({"name": "shell", "arguments": {"command": command}})
+
+
+@pytest.mark.usefixtures("_cache", "_registry")
+def test_a_skill_on_demand_is_on_the_machine_with_its_scripts_and_else_it_is_not(
+    tmp_path: Path,
+) -> None:
+    with model_server(solve=drummer) as server:
+        run = in_subprocess(
+            *("run", str(SUITE), "--task", "drum-code", "--variants", "none,on-demand"),
+            *("--set", f"model.base_url=http://127.0.0.1:{server.port}/v1"),
+            *("--record-mode", "new_episodes", "--quiet"),
+            folder=tmp_path,
+        )
+    assert run.code == 0, run.err
+    told = [messages for messages in server.asked if "drum-code" in text_of(messages[0])]
+    untold = [messages for messages in server.asked if messages not in told]
+    assert "scripts/decode.py" in text_of(told[-1][-3])
+    assert "snow on the high pass uuu" in text_of(told[-1][-1])
+    assert "No such file or directory" in text_of(untold[-1][-1])
+
+
 def machines(task: Task) -> Iterator[Environment]:
     assert task.environment is not None
     yield task.environment
