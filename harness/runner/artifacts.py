@@ -17,7 +17,7 @@ LIMIT_BYTES = 2 << 30
 
 
 def carry(artifacts: Iterable[Artifact], source: Container, target: Container) -> tuple[str, ...]:
-    """Put each artifact where it was, on another machine; says of which there is nothing.
+    """Put each artifact where it was, on another machine; says which could not be.
 
     An artifact that is missing or too large is left out, as in Harbor: the verifier judges what
     there is.
@@ -28,11 +28,10 @@ def carry(artifacts: Iterable[Artifact], source: Container, target: Container) -
             place = Path(folder, str(number))
             try:
                 source.download(artifact.source, place, limit=LIMIT_BYTES)
+                _leave_out(place, artifact.exclude)
+                target.upload(place, artifact.source)
             except OSError as error:
                 missing.append(f"{artifact.source}: {error.strerror or error}")
-                continue
-            _leave_out(place, artifact.exclude)
-            target.upload(place, artifact.source)
     return tuple(missing)
 
 

@@ -59,13 +59,22 @@ class Stage:
         Raises:
             InfrastructureError: setup.sh or a healthcheck fails, or the sandbox does.
         """
-        container = self._machine.container
+        try:
+            self._begin(step, self._machine.container)
+        except OSError as error:
+            where = f"step {step.name}" if step.name else "the task"
+            raise InfrastructureError(
+                f"{where} cannot be begun on the machine as it was left: {error}"
+            ) from error
+
+    def _begin(self, step: Step, container: Container) -> None:
         if not self._begun and self._environment.healthcheck:
             check_health(container, self._environment.healthcheck)
         self._begun = True
         if self._verified is not None:
             container.equip(self._environment.equipment)
-            _empty(container, self._verified, "/logs/verifier", "/logs/agent")
+            _make_room(container)
+            _empty(container, self._verified, "/logs/agent")
             self._verified = None
         if step.files is not None:
             container.upload(step.files, container.workdir, merge=True)

@@ -117,7 +117,7 @@ def check_task(job: CheckJob) -> Iterator[TaskCheck]:
     try:
         oracles = [_play(job, solves=True) for _ in range(job.repeats)]
         nops = [_play(job, solves=False) for _ in range(job.repeats)]
-    except InfrastructureError as error:
+    except (InfrastructureError, OSError) as error:
         yield found(reason=str(error), undecided=True)
         return
     reason, log = _judged(oracles, nops)

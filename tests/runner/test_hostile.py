@@ -147,6 +147,34 @@ def test_what_an_agent_puts_in_the_verifiers_place_does_not_count(tmp_path, forg
     assert trial.record.outcome != "passed"
 
 
+SABOTAGE = {
+    "tests": "rm -rf /tests; ln -s /app /tests",
+    "linked logs": "rm -rf /logs; ln -s /app /logs",
+    "no logs": "rm -rf /logs; touch /logs",
+    "no working directory": "cd /; rm -rf /app; ln -s /proc /app",
+}
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGE.values(), ids=SABOTAGE.keys())
+def test_what_the_agents_program_does_to_the_machine_in_one_step_ends_clearly(tmp_path, sabotage):
+    # The first step's tests run it, and it sees all that they see.
+    files = write(tmp_path / "files" / "seed.txt", "seed").parent
+    first = make_step(tmp_path / "1", name="one", test=f"{PASS}; bash program")
+    second = make_step(tmp_path / "2", name="two", test=passes_if("[ -e seed.txt ]"), files=files)
+    turns = turns_of(("write_file", {"path": "program", "content": f"{sabotage}; {PASS}"}))
+    turns += shell("ls -d /tests/* /logs/verifier/*")
+    trial = played(make_task(tmp_path / "task", first, second), turns, tmp_path)
+    assert trial.record.termination_reason == "completed"
+    assert trial.verdict is not None
+    judged = [e for e in trial.trajectory.events if e.kind == "step_judged"]
+    if len(judged) == 2:
+        assert "'/tests/*': No such file" in results(trial)[-1]
+        assert "'/logs/verifier/*': No such file" in results(trial)[-1]
+    else:
+        assert str(trial.verdict.error).startswith("step one: ")
+        assert judged[0].data["stop"] is not None
+
+
 TRICKS = {
     "pipe": "mkfifo /logs/verifier/reward.json",
     "link": "ln -s HOST/reward.txt /logs/verifier/reward.txt",
