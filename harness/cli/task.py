@@ -10,12 +10,14 @@ import click
 
 from harness.analysis import numbers
 from harness.backends.local import LocalBackend
+from harness.cassette.secrets import secrets_in
 from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
 from harness.cli.hosting import MachineOptions, machine_options
-from harness.cli.options import make_command
+from harness.cli.options import environment, make_command
 from harness.cli.terminal import Terminal, table
 from harness.errors import BadInputError
 from harness.loader.suite import load_suite
+from harness.redaction import Redactor
 from harness.runner.plan import choose_tasks, suite_folder
 from harness.runner.task_check import CheckJob, TaskCheck, check_task
 from harness.schema.suite import Task
@@ -70,10 +72,11 @@ def _check(
     tasks = _tasks(suite, globs)
     hosting = MachineOptions(**options).hosting(tasks)
     work = [CheckJob(task, hosting, repeat) for task in tasks]
+    redactor = Redactor(secrets_in(environment(), handed_down=hosting.variables))
     jobs = min(jobs or os.cpu_count() or 1, len(tasks))
     terminal.progress(f"0/{len(tasks)} tasks")
     found: list[TaskCheck] = []
-    for one in LocalBackend(jobs).run(check_task, work):
+    for one in map(redactor.record, LocalBackend(jobs).run(check_task, work)):
         found.append(one)
         terminal.progress(f"{len(found)}/{len(tasks)} tasks · {one.task}")
         terminal.say(f"{len(found)}/{len(tasks)} {_line(one)}", verbosity=1)

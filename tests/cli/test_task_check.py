@@ -115,3 +115,12 @@ def test_a_sandbox_that_holds_nothing_back_says_so(harness):
     assert done.code == 0, done.out
     assert done.err.startswith("warning: --sandbox directory: commands run on this host as this")
     assert done.err.count("\n") == 1
+
+
+def test_a_secret_that_a_task_is_given_is_not_shown(harness, monkeypatch):
+    monkeypatch.setenv("FRUIT_TOKEN", "sesame-opens-99")
+    config = '[verifier.env]\nTOKEN = "${FRUIT_TOKEN}"\n'
+    make_task("apples", test="echo given $TOKEN\necho 0 > /logs/verifier/reward.txt", config=config)
+    done = harness("task", "check", "tasks", "-v")
+    assert "  | given " in done.out
+    assert "sesame" not in done.out + done.err
