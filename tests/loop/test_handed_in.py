@@ -178,8 +178,8 @@ def test_a_completion_is_asked_back_once_and_taken_the_second_time_in_a_row() ->
     assert trajectory.termination_reason is Reason.COMPLETED
     assert (trajectory.confirmed, trajectory.iterations) == (True, 2)
     assert kinds(trajectory).count("confirmation_asked") == 1
-    assert "Are you sure" in contents(trajectory)[0]
-    assert contents(trajectory, at=4) == ["Accepted."]
+    assert "Are you sure" in contents(trajectory)[1]
+    assert contents(trajectory, at=4) == ["$", "Accepted."]
     assert trajectory.usage_by_tag["confirm"].missing_calls == 1
     answered(trajectory)
 
