@@ -31,6 +31,7 @@ class LongProcess:
         self._launch = launch
         self._terminal = terminal
         self._keeper = keeper
+        self._watch: Watch | None = None
         self._told_to_end = threading.Event()
         self._started = threading.Event()
         self._failure: SandboxError | OSError | None = None
@@ -44,12 +45,14 @@ class LongProcess:
     def end(self) -> None:
         """Kill it and all it started; when this returns, they are dead."""
         self._told_to_end.set()
+        if self._watch is not None:
+            self._watch.kill()
         self._thread.join()
 
     def _live(self) -> None:
         try:
             with ExitStack() as opened:
-                watch = Watch(
+                watch = self._watch = Watch(
                     self._launch(opened),
                     self._keeper,
                     opened,

@@ -17,6 +17,7 @@ import signal
 import socket
 import struct
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -148,6 +149,8 @@ class Watch:
         self._output = Excerpt(output_limit)
         self._status = b""
         self._init_fd: int | None = None
+        self._lock = threading.Lock()
+        """Held by who uses or closes it, since threads may kill."""
         self._stopped_for: str | None = None
         self._ending = False
         self._looked_at = self._started_at
@@ -245,7 +248,7 @@ class Watch:
         if self._stopped_for is None:
             self._stopped_for = self._keeper.trouble()
             if self._stopped_for is not None:
-                self._kill()
+                self.kill()
 
     def _add_output(self) -> bool:
         data = self._read_end.read(_CHUNK)
@@ -275,23 +278,25 @@ class Watch:
 
     def end(self) -> None:
         """Kill what is left, and wait for it: a namespace is empty once its first process is."""
-        self._kill()
+        self.kill()
         self._ending = True
         if self._init_fd is not None:
             dead = select.poll()
             dead.register(self._init_fd, select.POLLIN)
             dead.poll()
-            os.close(self._init_fd)
-            self._init_fd = None
+            with self._lock:
+                os.close(self._init_fd)
+                self._init_fd = None
         if self._process.poll() is None:
             self.follow(None)
 
-    def _kill(self) -> None:
-        if self._init_fd is None:
-            self._process.kill()
-            return
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._init_fd, signal.SIGKILL)
+    def kill(self) -> None:
+        """Kill all that was started; another thread may follow meanwhile."""
+        with self._lock, suppress(ProcessLookupError):
+            if self._init_fd is None:
+                self._process.kill()
+            else:
+                signal.pidfd_send_signal(self._init_fd, signal.SIGKILL)
 
     def _exit_code(self) -> int | None:
         for line in self._status.splitlines():
@@ -312,4 +317,6 @@ def _receive(end: socket.socket) -> tuple[bytes, int]:
     for level, kind, content in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
             return data, int(struct.unpack("3i", content[:size])[0])
-    return data, 0
+    if not data:
+        return data, 0
+    raise SandboxError("the kernel does not say who asks to start")
