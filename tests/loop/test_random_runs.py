@@ -67,7 +67,8 @@ def hold_many(aim: Reason | None, number: int) -> None:
     assert aim is None or endings[aim]
 
 
-@pytest.mark.parametrize("aim", [None, *Reason])
+# A trial that is skipped was no run.
+@pytest.mark.parametrize("aim", [None, *(reason for reason in Reason if reason != "skipped")])
 def test_every_run_keeps_the_rules(aim: Reason | None) -> None:
     hold_many(aim, 20 if aim else 120)
 
