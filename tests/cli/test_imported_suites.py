@@ -368,3 +368,33 @@ def test_a_call_log_is_asked_for_in_its_own_format(
     [trial] = run(harness).values()
     assert (trial["termination_reason"], trial["served"]) == ("completed", 1)
     assert settings("log/task.toml")["metadata"]["harness"]["model"]["provider"] == provider
+
+
+def test_what_harbor_writes_of_terminus_replays_as_calls(harness: Harness):
+    def call(name: str, number: int, **arguments: Any) -> dict[str, Any]:
+        return {"tool_call_id": f"c{number}", "function_name": name, "arguments": arguments}
+
+    story = atif()
+    typed = [call("bash_command", at, keystrokes="ls\n", duration=1) for at in range(2)]
+    done = call("mark_task_complete", 3)
+    told_after = [{"content": "New Terminal Output:\nx"}]
+    story["steps"] = [
+        {"step_id": 1, "source": "user", "message": PROMPT},
+        {"step_id": 2, "source": "agent", "message": "Analysis: a\nPlan: b", "tool_calls": typed,
+         "observation": {"results": told_after}},
+        {"step_id": 3, "source": "agent", "message": "Done?", "tool_calls": [typed[0], done],
+         "observation": {"results": [{"source_call_id": "c0", "content": "Sure?"}]}},
+        {"step_id": 4, "source": "agent", "message": "Analysis: done", "tool_calls": [done]},
+    ]  # fmt: skip
+    imported(harness, a=story)
+    [trial] = run(harness).values()
+    assert (trial["variant"], trial["model_calls"]) == ("default-3-turns", 3)
+    assert (trial["termination_reason"], trial["miss"]) == ("max_iterations", None)
+    story = json.loads(Path("run", trial["trajectory"]).read_text())
+    results = [
+        block["content"]
+        for one in story["messages"]
+        for block in one["content"]
+        if block["type"] == "tool_result"
+    ]
+    assert results == ["", "New Terminal Output:\nx", "Sure?", "", ""]

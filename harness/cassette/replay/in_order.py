@@ -100,15 +100,17 @@ class InOrder:
             self._add(f"tool {key.name}", difference(recorded, now))
         return line
 
-    def told_as_text(self, key: ToolKey) -> StoredResult | None:
-        """What the tools gave after the latest answer, where it was told as text alone.
+    def without_result(self, key: ToolKey) -> StoredResult:
+        """What a call is given that has no result of its own.
 
-        All of it goes to the first call that looks at what came of the turn, since nothing says
-        which call gave what.
+        Where tools are told of as text alone, all that the turn gave goes to the first call that
+        looks at it, since nothing says which call gave what. Else nothing is known.
         """
-        if self._tape.index.tools or not self._calls:
-            return None
         content = ""
+        if self._tape.index.tools:
+            now: JsonObject = {"name": key.name, "arguments": key.arguments}
+            self._add(f"tool {key.name}", difference(None, now))
+            return StoredResult(content=content, status="ok", duration_s=0.0, together=True)
         if key.arguments.get(_LOOKS) is not False:
             if self._told < self._calls < len(self._interactions):
                 following = self._tape.interaction(self._interactions[self._calls])

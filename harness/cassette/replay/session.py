@@ -309,7 +309,7 @@ class Session:
             if line is not None:
                 self._uses.tools.append(line.id)
                 return line.result
-            return None if self._in_order is None else self._in_order.told_as_text(key)
+            return None if self._in_order is None else self._in_order.without_result(key)
 
     def record_tool(self, key: ToolKey, result: StoredResult, sandbox: str | None) -> None:
         """Record a tool call's result, already redacted; it is on disk when this returns."""

@@ -66,7 +66,7 @@ def read_told(found: Found) -> Told:
     """What a conversation says."""
     prompts = [said(_heard(one)).strip() for one in found.exchanges]
     answers = [_answer(one) for one in found.exchanges]
-    preset = _preset(prompts[0])
+    preset = _preset(prompts[0], answers)
     last = answers[-1]
     is_talk = preset == "default" and not all(one.tool_calls for one in answers[:-1])
     if preset == "default":
@@ -132,9 +132,13 @@ def _tools(first: Exchange, answers: Sequence[Message]) -> tuple[ToolSpec, ...]:
     return (*found.values(), *unknown)
 
 
-def _preset(prompt: str) -> str:
-    """How the agent talked: Terminus says so in its first prompt."""
-    if '"keystrokes"' not in prompt or '"commands"' not in prompt:
+def _preset(prompt: str, answers: Sequence[Message]) -> str:
+    """How the agent talked: Terminus says so in its first prompt.
+
+    What Harbor writes of Terminus in ATIF has calls in place of its text, and replays as that.
+    """
+    is_terminus = '"keystrokes"' in prompt and '"commands"' in prompt
+    if not is_terminus or any(one.tool_calls for one in answers):
         return "default"
     return "terminus2-skills" if '"load_skill"' in prompt else "terminus2"
 
