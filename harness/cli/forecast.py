@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -15,6 +15,7 @@ from harness.cli.terminal import table
 from harness.errors import ModelCallError
 from harness.loop.usage import add_usage
 from harness.providers.catalog import dialect_of, recorded_turn
+from harness.runner.machines import not_runnable
 from harness.runner.plan import TrialSpec
 from harness.runner.trial import cassette_file
 from harness.schema.presets import PresetName
@@ -56,6 +57,8 @@ class Forecast(Record):
     variants: tuple[VariantForecast, ...]
     presets: dict[str, PresetName] = Field(default_factory=dict)
     """Of the variants that have another than `default`."""
+    not_runnable: dict[str, str] = Field(default_factory=dict)
+    """Task -> why its trials, of those that are not recorded, would be skipped."""
     scenarios: int = 0
     """Trials that are scripted: they need no recording."""
 
@@ -66,10 +69,11 @@ class _Trial:
     calls: tuple[InteractionView, ...] | None
     """Its recording; None where there is none of this version of the task."""
     is_live: bool
+    is_skipped: bool
 
     @property
     def is_miss(self) -> bool:
-        return self.calls is None and not self.is_live
+        return self.calls is None and not (self.is_live or self.is_skipped)
 
 
 def forecast(planned: Planned) -> Forecast:
@@ -78,7 +82,8 @@ def forecast(planned: Planned) -> Forecast:
     Raises:
         CassetteError: a cassette is damaged.
     """
-    trials = list(_trials(planned))
+    blocked = _not_runnable(planned)
+    trials = list(_trials(planned, blocked))
     trials.sort(key=lambda trial: trial.spec.trial_id)
     live = [trial for trial in trials if trial.is_live]
     return Forecast(
@@ -101,11 +106,21 @@ def forecast(planned: Planned) -> Forecast:
             for variant in planned.suite.variants
             if variant.preset != "default"
         },
+        not_runnable=blocked,
         scenarios=len(planned.specs) - len(trials),
     )
 
 
-def _trials(planned: Planned) -> Iterable[_Trial]:
+def _not_runnable(planned: Planned) -> dict[str, str]:
+    """Of a run that records: the tasks that cannot be run here, with the reason."""
+    if planned.settings.record_mode == "none":
+        return {}
+    tasks = {cell.task.name: cell.task for cell in planned.recordable}
+    found = {name: not_runnable(task, planned.settings.hosting) for name, task in tasks.items()}
+    return {name: reason for name, reason in found.items() if reason is not None}
+
+
+def _trials(planned: Planned, blocked: Container[str]) -> Iterable[_Trial]:
     mode = planned.settings.record_mode
     for cell in planned.recordable:
         path = planned.settings.cassettes / cassette_file(cell)
@@ -113,7 +128,13 @@ def _trials(planned: Planned) -> Iterable[_Trial]:
         for spec in cell.specs:
             calls = _recorded(view, spec)
             fills = mode == "new_episodes" or (mode == "once" and view is None)
-            yield _Trial(spec, calls, is_live=mode == "all" or (calls is None and fills))
+            is_live = mode == "all" or (calls is None and fills)
+            yield _Trial(
+                spec,
+                calls,
+                is_live=is_live and spec.task.name not in blocked,
+                is_skipped=is_live and spec.task.name in blocked,
+            )
 
 
 def _recorded(view: CassetteView | None, spec: TrialSpec) -> tuple[InteractionView, ...] | None:
@@ -180,6 +201,7 @@ def forecast_lines(found: Forecast) -> list[str]:
         f"{found.suite}: {numbers.plural(found.trials, 'trial')}, "
         f"{numbers.plural(found.recorded_calls, 'recorded model call')}.",
         _live(found),
+        *(f"{name}: {reason}" for name, reason in found.not_runnable.items()),
         *_misses(found),
         "Nothing was run.",
     ]
