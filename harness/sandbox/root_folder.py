@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from harness.sandbox import view
@@ -13,6 +16,9 @@ from harness.sandbox.removal import remove
 from harness.values import Mount
 
 HOME = "/root"
+
+_PREFIX = "harness-container-"
+_LOCK = "lock"
 
 _FOLDERS = {
     **dict.fromkeys(("dev", "etc", "home", "mnt", "opt", "proc", "run", "srv", "usr"), 0o755),
@@ -28,7 +34,9 @@ class RootFolder:
     """A container's root on the host, with a place beside it for what is thrown away."""
 
     def __init__(self) -> None:
-        self._base = Path(tempfile.mkdtemp(prefix="harness-"))
+        remove_left_over()
+        self._base = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock = _locked(self._base)
         self.path = self._base / "root"
         self._trash = self._base / "trash"
         self._thrown_away = 0
@@ -51,7 +59,10 @@ class RootFolder:
 
     def close(self) -> None:
         """Remove it; no process may work in it any more."""
-        remove(self._base)
+        try:
+            remove(self._base)
+        finally:
+            os.close(self._lock)
 
     def throw_away(self, parent: int, name: str) -> None:
         """Take something out of the tree at once, whatever it is and however big.
@@ -141,6 +152,31 @@ class RootFolder:
             self.throw_away(parent, name)
         except FileNotFoundError:
             return
+
+
+@cache
+def remove_left_over() -> None:
+    """Remove, once, what a harness that was killed has left: who lives holds a lock on his own."""
+    for base in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            # Others may put anything there: a pipe is not waited for.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            lock = os.open(base / _LOCK, flags)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(lock).st_uid == os.geteuid() and not base.is_symlink():
+                    remove(base)
+            finally:
+                os.close(lock)
+
+
+def _locked(base: Path) -> int:
+    """Hold a new folder for as long as this process lives."""
+    lock = os.open(base / "new", os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    # Only now it has the name by which it is found.
+    (base / "new").rename(base / _LOCK)
+    return lock
 
 
 def _is(kind: Callable[[int], bool], parent: int, name: str) -> bool:
