@@ -90,11 +90,7 @@ def _note(event: Event, place: int, trajectory: Trajectory, gave: str) -> NoteVi
         case "model_response":
             return _model_call(answer_of(event, place), gave)
         case "model_error":
-            # The one that ended the run is told above the conversation.
-            if event.data.get("error") == trajectory.error:
-                return None
-            title, number = "Model call failed", event.iteration or None
-            return NoteView("warning", title, data.get("error", ""), number)
+            return _failed_call(event, trajectory)
         case "window_applied":
             title = f"Sent {data.get('sent')} of {data.get('of')} messages"
             return NoteView("plain", title, number=event.iteration or None)
@@ -115,6 +111,15 @@ def _note(event: Event, place: int, trajectory: Trajectory, gave: str) -> NoteVi
             return NoteView("warning", "Hook failed", f"{where}: {data.get('error', '')}")
         case _:
             return None
+
+
+def _failed_call(event: Event, trajectory: Trajectory) -> NoteView | None:
+    error = event.data.get("error")
+    # The one that ended the run is told above the conversation.
+    if error == trajectory.error:
+        return None
+    text = "" if error is None else str(error)
+    return NoteView("warning", "Model call failed", text, event.iteration or None)
 
 
 def _step_judged(event: Event) -> NoteView:
