@@ -298,7 +298,8 @@ def _variant(variant: Variant, baseline: Variant | None) -> VariantView:
 
 
 def _settings(variant: Variant) -> dict[str, Json]:
-    return _flat(variant.model_dump(mode="json", include={"model", "preset", "loop", "skills"}), "")
+    named = {"model", "preset", "loop", "skills", "disclosure"}
+    return _flat(variant.model_dump(mode="json", include=named), "")
 
 
 def _flat(value: Json, prefix: str) -> dict[str, Json]:

@@ -137,8 +137,8 @@ class Variant(Record):
     """All settings, those of the preset included."""
     skills: str = "none"
     """`curated` gives the agent the task's own; else the folder of those chosen, as written."""
-    chosen: ChosenSkills | None = None
-    """What is in that folder."""
+    chosen: ChosenSkills | None = Field(default=None, exclude=True)
+    """What is in that folder; written to no file."""
     disclosure: Disclosure | None = None
     """How skills are given; None is as the preset has it."""
     tasks: tuple[str, ...] = ("*",)

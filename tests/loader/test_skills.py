@@ -134,6 +134,7 @@ def test_a_chosen_folder_takes_the_place_of_the_tasks_own(tmp_path: Path) -> Non
     assert given.environment.build == ()
     assert given.environment.skills == tmp_path / "suite" / ".." / "ours"
     assert given.environment.skills_dir == "/root/.claude/skills"
+    assert str(tmp_path) not in suite.variants[0].model_dump_json(), "a run's log names no place"
 
 
 def test_a_folder_of_which_two_skills_have_one_name_is_refused(tmp_path: Path) -> None:
