@@ -250,9 +250,14 @@ def _tool(words: Sequence[str | None], files: Files, *, runs: str) -> Install:
             found.requirements(value)
         elif name in (*_FILE_OPTIONS, *_CANNOT):
             found.option(name, value)
-    if runs == "tool" and wanted:
+    if runs == "tool" and wanted and not _is_interpreter(wanted[0]):
         found.requirement(None if wanted[0] is None else _pinned(wanted[0]))
     return Install(tool=tuple(sorted(set(found.packages))), problems=tuple(found.problems))
+
+
+def _is_interpreter(tool: str | None) -> bool:
+    """Whether `uvx` starts Python itself, with what the environment has."""
+    return tool is not None and _PYTHON.fullmatch(tool) is not None
 
 
 def _pinned(tool: str) -> str:

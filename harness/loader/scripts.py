@@ -97,6 +97,10 @@ def _within(folders: Iterable[Path], parts: tuple[str, ...]) -> Path | None:
     return found
 
 
+def _makes_venv(name: str, values: Sequence[str | None]) -> bool:
+    return name.startswith("python") and tuple(values[1:3]) == ("-m", "venv")
+
+
 class _Reader:
     def __init__(self, files: Files, cwd: str) -> None:
         self._files = files
@@ -130,7 +134,7 @@ class _Reader:
         values = [expand(word, self._variables) for word in command.words]
         first = (values[0] if values else None) or ""
         name = PurePosixPath(first).name or first
-        self.stand_ins = self.stand_ins or name in _STOOD_IN
+        self.stand_ins = self.stand_ins or name in _STOOD_IN or _makes_venv(name, values)
         found = read_install(values, self._file)
         if found is not None:
             self.stand_ins = True

@@ -36,6 +36,8 @@ def read(folder: Path, text: str) -> Script:
         ("uvx --with-requirements /tests/requirements.txt pytest", ("a==1", "b", "pytest")),
         ("OUT=1 uvx pytest || true", ("pytest",)),
         ("uvx --with 'a>=1,<2, b' 'c[x,y]'", ("a>=1,<2", "b", "c[x,y]")),
+        ("uvx --with a --with b python -m b -rA | tee x", ("a", "b")),
+        ("cd /tests && uvx --with b --with a python3.12 <<'E'\nimport a\nE", ("a", "b")),
     ],
 )
 def test_a_tools_environment_is_the_sorted_set_of_what_it_is_run_with(
@@ -99,6 +101,7 @@ def test_what_is_installed_and_cannot_be_had_is_told_with_its_line(tmp_path: Pat
         ("curl -LsSf https://astral.sh/uv/install.sh | sh", True),
         ("pip install a", True),
         ("python3 -m pip install a", True),
+        ("python3 -m venv /tmp/own", True),
         ("python3 /tests/check.py\necho 'curl pip'\n", False),
     ],
 )

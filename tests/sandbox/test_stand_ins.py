@@ -68,6 +68,9 @@ def test_scripts_may_ask_for_versions(bash: Bash):
         "printf 'plugin>=0.3,<1 # it\\n' > r; uv run --with-requirements r -m checker a",
         "uv run --no-project checker a",
         "uv run -- python3 -m checker a",
+        "uvx -p 3.13 --with checker==8.4.1 --with plugin python -m checker a",
+        "uvx --with checker,plugin python3.12 -c 'import checker; checker.main()' a",
+        "echo 'import checker; checker.main()' > it; uvx python it a",
     ],
 )
 def test_a_tool_is_run_from_the_environment_that_has_what_it_needs(bash: Bash, command: str):
@@ -117,12 +120,36 @@ def test_a_virtual_environment_of_uv_leads_to_what_is_installed(bash: Bash):
     done = bash(
         "uv venv --python 3.13 .mine && . .mine/bin/activate && uv pip install checker==8.4.1;"
         "command -v python; .mine/bin/python -m greeter; .mine/bin/checker b; deactivate;"
-        "command -v python; ls .mine/bin | grep -v '^py'"
+        "python -c 'import sys; print(sys.executable)'; ls .mine/bin | grep -v '^py'"
     )
     lines = [line for line in done.output.splitlines() if "stand-in" not in line]
     assert lines[1:5] == ["/tmp/.mine/bin/python", "greeter 1.0", "checker 8.4.1 b", lines[4]]
     assert lines[4] == "/opt/venv/bin/python"
     assert lines[5:] == ["activate", "checker", "chk", "greet", "pip", "pip3"]
+
+
+def test_a_virtual_environment_of_python_leads_to_what_is_installed(bash: Bash):
+    done = bash(
+        "python3 -m venv --clear .own && source .own/bin/activate && pip install -q checker==8.4.1;"
+        "python -m checker a; deactivate; .own/bin/pip install -q greeter; .own/bin/greet b;"
+        "python -m venv .own && .own/bin/python3 -c 'import sys; print(sys.prefix)'"
+    )
+    lines = [line for line in done.output.splitlines() if "stand-in" not in line]
+    assert lines == ["checker 8.4.1 a", "greeter 1.0 b", "/opt/venv"]
+
+
+def test_a_virtual_environment_that_python_made_before_is_led_there(bash: Bash):
+    made = "$(PATH=/usr/local/bin:/usr/bin command -v python3) -m venv --without-pip .old"
+    done = bash(f"{made} && python3 -m venv .old && .old/bin/python -m checker a")
+    assert done.output.endswith("checker 8.4.1 a\n")
+
+
+def test_python_is_itself_for_all_else(bash: Bash):
+    done = bash(
+        "echo 'import sys; print(sys.prefix, sys.argv)' | python - a; python3 -c 1; exit $?"
+    )
+    assert done.output == "/opt/venv ['-', 'a']\n"
+    assert done.exit_code == 0
 
 
 @pytest.mark.parametrize(

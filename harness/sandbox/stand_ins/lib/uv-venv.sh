@@ -1,4 +1,7 @@
-# Sourced by uv: `uv venv`, a folder that leads to the task's environment.
+# Sourced by uv and python: `uv venv` and `python3 -m venv`, a folder that leads to the task's
+# environment.
+
+. /opt/stand-ins/lib/real-python.sh
 
 place=.venv
 while [ $# -gt 0 ]; do
@@ -9,7 +12,7 @@ while [ $# -gt 0 ]; do
     fi
     shift "$used"
 done
-python=$(command -v python3)
+find_python python3
 mkdir -p "$place/bin" || exit
 place=$(cd "$place" && pwd)
 for program in "${python%/*}"/*; do
@@ -21,6 +24,8 @@ for program in "${python%/*}"/*; do
     esac
 done
 for name in python python3; do
+    # What is there may be a link to the system's.
+    rm -f "$place/bin/$name"
     printf '#!/bin/sh\nexec "%s" "$@"\n' "$python" > "$place/bin/$name"
     chmod 755 "$place/bin/$name"
 done
