@@ -12,7 +12,10 @@ from harness.cli.terminal import Terminal
 from harness.providers.catalog import VENDORS
 from harness.runner.start import SHAPING
 from harness.sandbox.choose import AUTOMATIC, KINDS, problem
+from harness.sandbox.engine.api import engine_address
 from harness.schema.record import Record
+
+_WORKS = {"docker": "works, if asked for", "directory": "works; for trusted tasks, if asked for"}
 
 
 class SandboxState(Record):
@@ -31,7 +34,7 @@ class Diagnosis(Record):
     versions: dict[str, str | None]
     """Package -> version; None where it is not installed."""
     sandboxes: tuple[SandboxState, ...]
-    """In order of preference: the first that works is used, but `directory` if asked for alone."""
+    """In order of preference: the first that works is used, the last two if asked for alone."""
     keys: dict[str, bool]
     """Key variable -> whether it is set; values are never looked at."""
 
@@ -50,7 +53,7 @@ def command(terminal: Terminal) -> int:
 def diagnose() -> Diagnosis:
     """Look at this host."""
     variables = environment()
-    problems = {kind: problem(kind) for kind in KINDS}
+    problems = {kind: problem(kind, engine_address(variables)) for kind in KINDS}
     return Diagnosis(
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
@@ -78,7 +81,7 @@ def _lines(found: Diagnosis) -> Iterator[str]:
     for package, version in found.versions.items():
         yield f"{package} {version or 'not installed'}"
     for sandbox in found.sandboxes:
-        works = "works" if sandbox.kind in AUTOMATIC else "works; for trusted tasks, if asked for"
+        works = _WORKS.get(sandbox.kind, "works")
         yield f"sandbox {sandbox.kind}: {works if sandbox.works else sandbox.problem}"
     if not any(sandbox.works for sandbox in found.sandboxes if sandbox.kind in AUTOMATIC):
         yield "No sandbox works: recording needs one, replaying does not."

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +18,7 @@ from harness.runner.machines import Hosting
 from harness.sandbox.choose import KINDS
 from harness.sandbox.container import SandboxSettings
 from harness.sandbox.directory import NOTE
+from harness.sandbox.engine.api import engine_address
 from harness.sandbox.index_settings import index_settings
 from harness.schema.suite import Task
 
@@ -42,10 +45,13 @@ class MachineOptions:
         variables = environment()
         both = self.timeout_multiplier or 1.0
         named = {name for task in tasks for name in named_variables(task)}
-        cache = variables.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         return Hosting(
             sandbox=self.sandbox,
-            settings=SandboxSettings(Path(cache, "loop-harness"), index_settings(variables)),
+            settings=SandboxSettings(
+                cache=_cache(variables),
+                index=index_settings(variables),
+                engine=engine_address(variables),
+            ),
             variables={name: variables[name] for name in named if name in variables},
             agent_timeout=self.agent_timeout_multiplier or both,
             verifier_timeout=self.verifier_timeout_multiplier or both,
@@ -62,6 +68,13 @@ class MachineOptions:
         given = [(name, f"{value:g}") for name, value in times.items() if value is not None]
         sandbox = () if self.sandbox is None else ("--sandbox", self.sandbox)
         return (*sandbox, *(part for pair in given for part in pair))
+
+
+def _cache(variables: Mapping[str, str]) -> Path:
+    """Where environments of packages are kept; a relative path is none, as the XDG rules say."""
+    places = (variables.get("XDG_CACHE_HOME", ""), os.path.expanduser("~/.cache"))
+    found = [place for place in places if os.path.isabs(place)]
+    return Path(*(found[:1] or [tempfile.gettempdir()]), "loop-harness")
 
 
 def machine_options(function: Function) -> Function:

@@ -13,6 +13,7 @@ from harness.loader.file_commands import in_system
 from harness.loader.images import image_problem, python_version
 from harness.schema.environment import (
     CopyFiles,
+    EngineSettings,
     Environment,
     Equipment,
     Healthcheck,
@@ -41,6 +42,8 @@ class MachineSource:
 class _Notes:
     ignored: list[str] = field(default_factory=list)
     needs: list[str] = field(default_factory=list)
+    engine_needs: list[str] = field(default_factory=list)
+    """Those that a container engine does not give here either."""
 
 
 def read_machine(section: EnvironmentSection, source: MachineSource) -> Environment:
@@ -67,6 +70,12 @@ def read_machine(section: EnvironmentSection, source: MachineSource) -> Environm
             "skills_dir": section.skills_dir,
             "ignored": (*environment.ignored, *notes.ignored),
             "needs": tuple(dict.fromkeys((*environment.needs, *notes.needs))),
+            "engine": EngineSettings(
+                variables=tuple(section.env),
+                network=_has_network(section),
+                cpus=section.cpus,
+                needs=tuple(notes.engine_needs),
+            ),
         }
     )
 
@@ -98,6 +107,7 @@ def _made(section: EnvironmentSection, source: MachineSource, notes: _Notes) -> 
     compose = next((name for name in _COMPOSE if (folder / name).is_file()), None)
     if compose is not None:
         notes.needs.append(f"{source.shown}/{compose}: services in containers of their own")
+        notes.engine_needs.append(notes.needs[-1])
     if dockerfile.is_file():
         if section.docker_image is not None:
             notes.ignored.append(f"{source.key}.docker_image: the Dockerfile is read instead")
@@ -150,13 +160,22 @@ def _judge(section: EnvironmentSection, source: MachineSource, notes: _Notes) ->
         section.network_mode, section.allowed_hosts, section.allow_internet, source.key
     )
     notes.ignored += ignored
-    notes.needs += [*needs, *_hardware(section, source.key)]
+    needs += _hardware(section, source.key)
     if section.mcp_servers:
         names = ", ".join(server.name for server in section.mcp_servers)
-        notes.needs.append(f"{source.key}.mcp_servers: {names}")
+        needs.append(f"{source.key}.mcp_servers: {names}")
+    notes.needs += needs
+    notes.engine_needs += needs
     for key in ("cpus", "gpu_types"):
         if getattr(section, key) is not None:
             notes.ignored.append(f"{source.key}.{key}: processes take what the host has")
+
+
+def _has_network(section: EnvironmentSection) -> bool:
+    """Whether an engine gives a network: as in Harbor, unless the task says otherwise."""
+    if section.network_mode is not None:
+        return section.network_mode == "public"
+    return section.allow_internet is not False
 
 
 def _hardware(section: EnvironmentSection, key: str) -> Iterator[str]:

@@ -41,6 +41,8 @@ _MACHINE_FILES = ("Dockerfile", "docker-compose.yaml", "docker-compose.yml")
 class _Notes:
     ignored: list[str] = field(default_factory=list)
     needs: list[str] = field(default_factory=list)
+    done_by_engines: set[str] = field(default_factory=set)
+    """Of what is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Steps:
 
     steps: tuple[Step, ...]
     ignored: tuple[str, ...]
+    engine_ignored: tuple[str, ...]
+    """Those that a container engine does not do either."""
     needs: tuple[str, ...]
 
 
@@ -66,7 +70,8 @@ def read_steps(layout: Layout, environment: Environment) -> Steps:
         steps = (reader.only_step(),)
     notes = reader.notes
     ignored, needs = (tuple(dict.fromkeys(told)) for told in (notes.ignored, notes.needs))
-    return Steps(steps, ignored, needs)
+    by_nobody = tuple(line for line in ignored if line not in notes.done_by_engines)
+    return Steps(steps, ignored, by_nobody, needs)
 
 
 def instruction(text: str, path: Path) -> str:
@@ -162,6 +167,7 @@ class _Reader:
         shown = self._layout.shown(path)
         script = read_script(path, files, shown, place=place, cwd=environment.workdir)
         self.notes.ignored += script.problems
+        self.notes.done_by_engines.update(script.problems)
         return script.equipment(environment.equipment)
 
     def _solution(self, folders: Iterable[Path]) -> Solution | None:
@@ -269,22 +275,25 @@ class _Reader:
 
     def _judge_agent(self, section: AgentSection, key: str) -> None:
         self._judge_user(section.user, key)
-        ignored, needs = network_notes(section.network_mode, section.allowed_hosts, None, key)
-        self.notes.ignored += ignored
-        self.notes.needs += needs
+        self._judge_network(section, key)
 
     def _judge_verifier(self, section: VerifierSection, key: str) -> None:
         self._judge_user(section.user, key)
         for hook in section.collect:
             self._judge_user(hook.user, f"{key}.collect")
-        ignored, needs = network_notes(section.network_mode, section.allowed_hosts, None, key)
-        self.notes.ignored += ignored
-        self.notes.needs += needs
+        self._judge_network(section, key)
         if section.environment_mode == "shared" and section.environment is not None:
             raise BadInputError(
                 f"{self._layout.config}: {key}.environment_mode = 'shared': contradicts"
                 f" {key}.environment; remove one"
             )
+
+    def _judge_network(self, section: AgentSection | VerifierSection, key: str) -> None:
+        ignored, needs = network_notes(section.network_mode, section.allowed_hosts, None, key)
+        self.notes.ignored += ignored
+        self.notes.needs += needs
+        if self._environment.engine.network:
+            self.notes.done_by_engines.update(ignored)
 
     def _judge_user(self, user: str | None, key: str) -> None:
         if user not in (None, "root", "0"):

@@ -35,11 +35,18 @@ def load_task(folder: Path) -> Task:
     source = MachineSource(folder / "environment", "environment", "environment", str(layout.config))
     environment = read_machine(file.environment, source)
     found = read_steps(layout, environment)
-    told = unknown_keys(file, layout.config.name)
+    told = tuple(unknown_keys(file, layout.config.name))
+    engine = environment.engine
     environment = environment.model_copy(
         update={
             "ignored": (*environment.ignored, *layout.ignored, *found.ignored, *told),
             "needs": tuple(dict.fromkeys((*environment.needs, *layout.needs, *found.needs))),
+            "engine": engine.model_copy(
+                update={
+                    "ignored": (*layout.ignored, *found.engine_ignored, *told),
+                    "needs": tuple(dict.fromkeys((*engine.needs, *layout.needs, *found.needs))),
+                }
+            ),
         }
     )
     judged = _judged(layout)

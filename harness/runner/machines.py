@@ -11,6 +11,7 @@ from harness.errors import SandboxError
 from harness.loader.templates import resolved, unset_variables
 from harness.sandbox.choose import sandbox
 from harness.sandbox.container import SandboxSettings
+from harness.sandbox.docker import DockerSandbox
 from harness.schema.environment import Environment
 from harness.schema.suite import Task
 from harness.tools.machine import Machine
@@ -72,13 +73,12 @@ def not_runnable(task: Task, hosting: Hosting, *, solution: bool = False) -> str
 def _lacking(task: Task, hosting: Hosting, solution: bool) -> Iterator[str]:
     own = [task.environment, *(step.verifier.environment for step in task.steps)]
     environments = [environment for environment in own if environment is not None]
-    for environment in environments:
-        yield from environment.needs
     for name in unset_variables(task if solution else _without_solutions(task), hosting.variables):
         yield f"the variable {name} is not set"
     try:
         chosen = hosting.chosen()
     except SandboxError as error:
+        yield from (need for environment in environments for need in environment.needs)
         yield str(error)
         return
     for environment in [*environments, *_for_scripts(task, solution)]:
@@ -101,8 +101,9 @@ def _without_solutions(task: Task) -> Task:
     return task.model_copy(update={"steps": steps})
 
 
-def ignored_by(task: Task) -> tuple[str, ...]:
-    """What a task's files ask for, its verifiers' as well, and is not done without an engine."""
+def ignored_by(task: Task, hosting: Hosting) -> tuple[str, ...]:
+    """What a task's files ask for, its verifiers' as well, and the host's machines do not do."""
     own = [task.environment, *(step.verifier.environment for step in task.steps)]
-    lines = (line for one in own if one is not None for line in one.ignored)
-    return tuple(dict.fromkeys(lines))
+    has_engine = hosting.sandbox == DockerSandbox.kind
+    found = (one.engine.ignored if has_engine else one.ignored for one in own if one is not None)
+    return tuple(dict.fromkeys(line for lines in found for line in lines))

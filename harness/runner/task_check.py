@@ -101,7 +101,7 @@ def check_task(job: CheckJob) -> Iterator[TaskCheck]:
             reason=reason,
             duration_s=round(time.monotonic() - began, 3),
             undecided=undecided,
-            ignored=ignored_by(task),
+            ignored=ignored_by(task, job.hosting),
             log=log,
         )
 

@@ -135,7 +135,7 @@ def run_trial(
     if _runs_live(session, settings):
         lacking = not_runnable(spec.task, settings.hosting)
         if lacking is not None:
-            return _skipped(spec, lacking, session.redactor)
+            return _skipped(spec, lacking, session.redactor, settings.hosting)
     redactor = session.redactor
     playback = settings.playback(spec)
     provider = _provider(spec.model, settings, session, playback)
@@ -187,7 +187,10 @@ def run_trial(
         redactor,
         duration_s=round(time.monotonic() - started, 6),
         replayed=_replayed(spec, session, tools, playback),
-        notes=() if opened is None else opened.notes,
+        ignored=(
+            *ignored_by(spec.task, settings.hosting),
+            *(() if opened is None else opened.notes),
+        ),
     )
 
 
@@ -196,12 +199,13 @@ def _runs_live(session: Session, settings: TrialSettings) -> bool:
     return settings.tools == "live" or (session.recording and not session.is_recorded)
 
 
-def _skipped(spec: TrialSpec, reason: str, redactor: Redactor) -> Trial:
+def _skipped(spec: TrialSpec, reason: str, redactor: Redactor, hosting: Hosting) -> Trial:
     """A trial that was not begun."""
     trajectory = Trajectory(
         termination_reason=TerminationReason.SKIPPED, run_id=spec.trial_id, error=reason
     )
-    return _trial(spec, trajectory, None, redactor, duration_s=0.0)
+    ignored = ignored_by(spec.task, hosting)
+    return _trial(spec, trajectory, None, redactor, duration_s=0.0, ignored=ignored)
 
 
 def _skipped_after_all(
@@ -225,8 +229,8 @@ def _trial(
     redactor: Redactor,
     *,
     duration_s: float,
+    ignored: tuple[str, ...],
     replayed: Replayed | None = None,
-    notes: tuple[str, ...] = (),
 ) -> Trial:
     """The trial, scored and without secrets."""
     record = trial_record(
@@ -238,7 +242,7 @@ def _trial(
         ),
         duration_s=duration_s,
         replayed=replayed,
-        ignored=(*ignored_by(spec.task), *notes),
+        ignored=ignored,
     )
     return Trial(
         redactor.record(record),

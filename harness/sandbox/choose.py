@@ -9,12 +9,14 @@ from harness.errors import BadInputError, SandboxError
 from harness.sandbox.bubblewrap import Bubblewrap
 from harness.sandbox.container import FolderSandbox, Progress, SandboxSettings, silent
 from harness.sandbox.directory import DirectorySandbox
+from harness.sandbox.docker import DockerSandbox
+from harness.sandbox.engine.api import DEFAULT_ADDRESS
 from harness.sandbox.runner import Runner
 from harness.sandbox.unshare import Unshare
 
 _RUNNERS: dict[str, type[Runner]] = {"bubblewrap": Bubblewrap, "unshare": Unshare}
 
-KINDS = (*_RUNNERS, "directory")
+KINDS = (*_RUNNERS, "docker", "directory")
 AUTOMATIC = ("bubblewrap", "unshare")
 """Those that are chosen by themselves, in order of preference."""
 
@@ -39,7 +41,8 @@ def sandbox(
         kind = _first_working()
     elif kind not in KINDS:
         raise BadInputError(f"sandbox {kind!r}: use {', '.join(KINDS)}")
-    reason = problem(kind)
+    settings = settings or SandboxSettings()
+    reason = problem(kind, settings.engine)
     if reason is not None:
         raise SandboxError(f"the sandbox {kind!r} does not work here: {reason}")
     return _made(kind, settings, progress)
@@ -55,14 +58,19 @@ def best() -> Sandbox:
 
 
 @cache
-def problem(kind: str) -> str | None:
-    """Why a kind of sandbox does not work here, or None if it does."""
-    return _made(kind).problem()
+def problem(kind: str, engine: str = DEFAULT_ADDRESS) -> str | None:
+    """Why a kind of sandbox does not work here, or None if it does.
+
+    Args:
+        kind: One of `KINDS`.
+        engine: Where a container engine listens, for the kind that has one.
+    """
+    return _made(kind, SandboxSettings(engine=engine)).problem()
 
 
-def _made(
-    kind: str, settings: SandboxSettings | None = None, progress: Progress = silent
-) -> Sandbox:
+def _made(kind: str, settings: SandboxSettings, progress: Progress = silent) -> Sandbox:
+    if kind == "docker":
+        return DockerSandbox(settings, progress)
     if kind == "directory":
         return DirectorySandbox(settings)
     return FolderSandbox(_RUNNERS[kind](), settings, progress)

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from harness.errors import InfrastructureError, SandboxError
 from harness.sandbox import view
+from harness.sandbox.engine.api import DEFAULT_ADDRESS
 from harness.sandbox.equipping import Equipped, equip
 from harness.sandbox.index_settings import IndexSettings
 from harness.sandbox.limits import DEFAULT_LIMITS, LimitKeeper, Limits
@@ -37,6 +38,8 @@ class SandboxSettings:
     """Where packages come from."""
     limits: Limits = DEFAULT_LIMITS
     """What a container may use, where its task does not ask for more or less."""
+    engine: str = DEFAULT_ADDRESS
+    """Where a container engine listens, for the kind that has one."""
 
 
 Progress = Callable[[str], None]
@@ -73,7 +76,7 @@ class FolderSandbox:
 
     def lacks(self, environment: Environment) -> tuple[str, ...]:
         """What an environment cannot do without and this sandbox does not give."""
-        return files_in_system_folders(environment)
+        return (*environment.needs, *files_in_system_folders(environment))
 
     def open(self, environment: Environment, env: Mapping[str, str]) -> FolderContainer:
         """A new container.

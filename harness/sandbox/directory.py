@@ -93,7 +93,8 @@ class DirectorySandbox:
         equipment = environment.equipment
         names = sorted({*equipment.packages, *itertools.chain(*equipment.tools)})
         asked = f"packages ({', '.join(names)}): a directory cannot show them to its processes"
-        return (*files_in_system_folders(environment), *([asked] if names else ()))
+        missing = (asked,) if names else ()
+        return (*environment.needs, *files_in_system_folders(environment), *missing)
 
     def open(self, environment: Environment, env: Mapping[str, str]) -> FolderContainer:
         """A new container.

@@ -59,6 +59,20 @@ class Healthcheck(Record):
     retries: int = Field(default=3, ge=1)
 
 
+class EngineSettings(Record):
+    """What counts only where a container engine makes the machine."""
+
+    variables: tuple[str, ...] = ()
+    """Those of `Environment.env` that no image has."""
+    network: bool = False
+    """Whether processes have one."""
+    cpus: float | None = None
+    ignored: tuple[str, ...] = ()
+    """What the files ask for and is not done with an engine either."""
+    needs: tuple[str, ...] = ()
+    """What the task cannot do without and no engine gives here."""
+
+
 class Environment(Record):
     """A machine as a Dockerfile and `[environment]` describe it."""
 
@@ -87,6 +101,7 @@ class Environment(Record):
     """What the files ask for and only a container engine does: listed in each trial."""
     needs: tuple[str, ...] = ()
     """What the task cannot do without and only a container engine gives; empty when it can run."""
+    engine: EngineSettings = EngineSettings()
 
 
 class Artifact(Record):

@@ -123,7 +123,7 @@ def test_doctor_names_versions_sandboxes_and_keys_but_no_value(harness, monkeypa
         "GEMINI_API_KEY": False,
     }
     kinds = [sandbox["kind"] for sandbox in found.json["sandboxes"]]
-    assert kinds == ["bubblewrap", "unshare", "directory"]
+    assert kinds == ["bubblewrap", "unshare", "docker", "directory"]
     assert "sandbox directory: works; for trusted tasks, if asked for\n" in done.out
     assert found.json["versions"]["vcrpy"]
     assert "do-not-print-me" not in done.out + done.err + found.out + found.err

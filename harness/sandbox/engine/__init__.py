@@ -1,0 +1,1 @@
+"""A container engine that speaks Docker's API, as far as the machines of tasks need it."""
