@@ -176,6 +176,14 @@ def test_what_the_agents_program_does_to_the_machine_in_one_step_ends_clearly(tm
         assert judged[0].data["stop"] is not None
 
 
+def test_nothing_stands_beside_the_tests_but_the_tests(tmp_path):
+    task = one_step(tmp_path, test="ls -A /tests")
+    plant = "mkdir -p /tests; touch /tests/conftest.py /tests/.hidden; chmod 555 /tests"
+    trial = played(task, shell(plant), tmp_path)
+    assert trial.verdict is not None
+    assert trial.verdict.log == "test.sh\n"
+
+
 TRICKS = {
     "pipe": "mkfifo /logs/verifier/reward.json",
     "link": "ln -s HOST/reward.txt /logs/verifier/reward.txt",

@@ -37,7 +37,11 @@ def solve(messages: list[Message]) -> Answer:
 def two_steps(folder: Path, *, first: str = "-e /app/red", **more: Any) -> Task:
     write(folder / "seed" / "setup.sh", "cp red /app/copied && rm setup.sh")
     red = make_step(
-        folder / "1", name="one", instruction="Write red", test=passes_if(f"[ {first} ]"), **more
+        folder / "1",
+        name="one",
+        instruction="Write red",
+        test=passes_if(f"touch judged && [ {first} ]"),
+        **more,
     )
     blue = make_step(
         folder / "2",
@@ -84,7 +88,7 @@ def test_steps_are_fresh_conversations_on_one_machine_and_replay_as_one_story(tm
     said = [message.text for message in live.trajectory.messages if message.text]
     assert said == ["Write red", "Wrote red.", "Write blue", "Wrote blue."]
     results = [r.content for m in live.trajectory.messages for r in m.tool_results]
-    assert results == ["[no output]", "copied\nred"]
+    assert results == ["[no output]", "copied\njudged\nred"]
     assert live.verdict is not None
     assert live.verdict.rewards == {"reward": 1}
     assert (live.record.outcome, live.record.model_calls) == ("passed", 4)
@@ -138,7 +142,7 @@ def test_recording_goes_on_in_a_later_step_on_the_machine_as_it_was(tmp_path, se
     assert on.verdict is not None
     assert on.verdict.rewards == {"reward": 1}
     results = [r.content for m in on.trajectory.messages for r in m.tool_results]
-    assert results == ["[no output]", "copied\nred"]
+    assert results == ["[no output]", "copied\njudged\nred"]
 
 
 def test_a_setup_that_fails_is_the_machines_failure(tmp_path, settings):

@@ -14,6 +14,7 @@ from harness.schema.environment import (
     Artifact,
     Collect,
     Environment,
+    Equipment,
     Healthcheck,
     Step,
 )
@@ -194,6 +195,33 @@ def test_the_healthcheck_comes_first(tmp_path, hosting, command, reason):
     assert (found.reason is None) is (reason is None)
     assert str(found.reason).startswith(str(reason))
     assert found.undecided is (reason is not None)
+
+
+def test_failures_while_the_machine_starts_do_not_count(tmp_path, hosting):
+    count = "echo . >> /tmp/tries; [ $(wc -l < /tmp/tries) = 4 ]"
+    check = Healthcheck(command=count, retries=1, start_period_sec=1000, start_interval_sec=0)
+    step = make_step(tmp_path / "fruit", test=TEST, solve=SOLVE)
+    task = make_task(tmp_path / "fruit", step, environment={"healthcheck": check})
+    assert checked(task, hosting).reason is None
+
+
+def test_the_next_steps_solution_has_not_the_verifiers_equipment(tmp_path, hosting):
+    judged = make_step(
+        tmp_path / "1",
+        name="one",
+        test=passes_if("command -v uvx && [ -e /app/seen ]"),
+        solve="touch /app/seen",
+        verifier={"equipment": Equipment(stand_ins=True)},
+    )
+    look = make_step(
+        tmp_path / "2",
+        name="two",
+        test=passes_if("grep -qx none /app/uvx"),
+        solve="true",
+        healthcheck=Healthcheck(command="(command -v uvx || echo none) > /app/uvx"),
+    )
+    found = checked(make_task(tmp_path / "task", judged, look), hosting)
+    assert (found.oracle, found.nop) == (1, 0.5), found.log
 
 
 def test_verifiers_get_their_time_and_no_more(tmp_path, hosting):
