@@ -53,8 +53,7 @@ def start_run(
     """
     now = datetime.now(UTC)
     run_id = out.name if out else f"{now:%Y%m%d-%H%M%S}-{suite.name}-{secrets.token_hex(2)}"
-    planned = [spec for cell in cells for spec in cell.specs]
-    used = {spec.variant.name for spec in planned}
+    used = {spec.variant.name for cell in cells for spec in cell.specs}
     run = RunRecord(
         run_id=run_id,
         created_at=now,
@@ -77,7 +76,7 @@ def start_run(
         titles=_titles(cell.task for cell in cells),
         variants=tuple(variant for variant in suite.variants if variant.name in used),
         repeats=1 + max(cell.repeat for cell in cells),
-        planned_trials=len(planned),
+        planned_trials=sum(len(cell.specs) for cell in cells),
         git_revision=_git_revision(suite.folder),
         versions={"python": platform.python_version()} | _versions(),
         host={"system": platform.system(), "cores": os.cpu_count() or 1},

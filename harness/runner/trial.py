@@ -143,6 +143,38 @@ def run_trial(
     if around is not None:
         answers, provider = around(session, provider)
     machine = settings.hosting.machine(trial_skills(spec.variant, spec.task).environment)
+    player = _player(spec, session, answers, provider, machine, settings, playback)
+    try:
+        trajectory, verdict = player.play()
+        trajectory = _skipped_after_all(spec, trajectory, settings, machine)
+        session.finish(complete=trajectory.termination_reason not in UNFINISHED)
+    finally:
+        opened = machine.opened
+        machine.close()
+    return _trial(
+        spec,
+        trajectory,
+        verdict,
+        redactor,
+        duration_s=round(time.monotonic() - started, 6),
+        replayed=_replayed(spec, session, player.tools, playback),
+        ignored=(
+            *ignored_by(spec.task, settings.hosting),
+            *(() if opened is None else opened.notes),
+        ),
+    )
+
+
+def _player(
+    spec: TrialSpec,
+    session: Session,
+    answers: Answers,
+    provider: Provider,
+    machine: Machine,
+    settings: TrialSettings,
+    playback: Playback,
+) -> StepPlayer:
+    """What plays the trial's steps, with tools that act on its machine."""
     tools = RecordedTools(
         trial_tools(spec, machine),
         answers,
@@ -163,34 +195,15 @@ def run_trial(
         with use(answers, playback=playback):
             trajectory = loop.run(step.instruction, system=spec.system, run_id=spec.trial_id)
         # Before the verdict, which is found by what was said: replay must say the same.
-        return redactor.record(_true_ending(trajectory, session))
+        return session.redactor.record(_true_ending(trajectory, session))
 
-    player = StepPlayer(
+    return StepPlayer(
         task=spec.task,
         session=session,
         tools=tools,
         stage=Stage(spec.task, machine, settings.hosting),
         run=run,
         is_live=settings.tools == "live" and not session.recording,
-    )
-    try:
-        trajectory, verdict = player.play()
-        trajectory = _skipped_after_all(spec, trajectory, settings, machine)
-        session.finish(complete=trajectory.termination_reason not in UNFINISHED)
-    finally:
-        opened = machine.opened
-        machine.close()
-    return _trial(
-        spec,
-        trajectory,
-        verdict,
-        redactor,
-        duration_s=round(time.monotonic() - started, 6),
-        replayed=_replayed(spec, session, tools, playback),
-        ignored=(
-            *ignored_by(spec.task, settings.hosting),
-            *(() if opened is None else opened.notes),
-        ),
     )
 
 
