@@ -23,6 +23,8 @@ from harness.runner.task_check import CheckJob, TaskCheck, check_task
 from harness.schema.suite import Task
 
 MOST_REPEATS = 100
+_REASON_CHARS = 70
+"""Of a reason that are shown in the table."""
 _DATA = ("task", "runnable", "oracle", "nop", "reason", "duration_s")
 
 
@@ -118,11 +120,14 @@ def _lines(found: Sequence[TaskCheck], *, detailed: bool) -> list[str]:
             _reward(one.oracle),
             _reward(one.nop),
             f"{one.duration_s:.1f}",
-            " ".join((one.reason or "").split()),
+            _short(one.reason or ""),
         ]
         for one in found
     ]
     lines = [*table([heading, *rows], right=(2, 3, 4)), ""]
+    # A table with whole paragraphs in it is none.
+    whole = [one for one in found if one.reason and _short(one.reason) != one.reason]
+    lines += [line for one in whole for line in (f"{one.task}: {one.reason}", "")]
     if detailed:
         for one in found:
             lines += _details(one)
@@ -138,6 +143,11 @@ def _details(one: TaskCheck) -> list[str]:
     lines = [f"  not done here: {line}" for line in one.ignored]
     lines += [f"  | {line}" for line in one.log.splitlines()]
     return [f"{one.task}:", *lines, ""] if lines else []
+
+
+def _short(reason: str) -> str:
+    line = " ".join(reason.split())
+    return line if len(line) <= _REASON_CHARS else f"{line[: _REASON_CHARS - 1]}…"
 
 
 def _reward(value: float | None) -> str:
