@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -200,36 +198,6 @@ def test_commands_run_in_the_working_directory_with_the_environments_variables(o
     assert container.run(["pwd"], timeout_s=60, cwd="inner").output == "/srv/app/inner\n"
 
 
-def test_files_last_wherever_they_are(opened: Open):
-    container = opened()
-    places = ["/app", "/root", "/tmp", "/var/tmp", "/etc", "/output/new", "/logs/artifacts"]
-    for place in places:
-        assert bash(container, f"mkdir -p {place} && echo {place} > {place}/f").exit_code == 0
-    assert bash(container, f"cat {'/f '.join(places)}/f").output.split() == places
-    assert container.read("/root/f", 100).data == b"/root\n"
-
-
-def test_a_working_directory_that_is_gone_is_made_again_and_a_file_is_told(opened: Open):
-    container = opened()
-    bash(container, "rm -r /app")
-    assert bash(container, "pwd; ls -A").output == "/app\n"
-    bash(container, "rm -r /app; touch /app")
-    result = bash(container, "pwd")
-    assert (result.exit_code, result.output) == (126, "/app: Not a directory\n")
-
-
-def test_a_terminal_runs_in_the_same_container(opened: Open):
-    container = opened(env={"GIVEN": "value"})
-    terminal = container.terminal(columns=100, rows=20)
-    terminal.send("pwd > where; echo $GIVEN $TERM >> where; tty -s && id -u >> where; touch end\n")
-    deadline = time.monotonic() + 60
-    while "end" not in container.names("."):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert container.read("where", 100).data == b"/app\nvalue xterm-256color\n0\n"
-    assert bash(container, "pgrep -c bash; cat where").exit_code == 0
-
-
 def test_equipment_takes_the_place_of_the_one_before(opened: Open):
     container = opened()
     assert "stand-ins" not in bash(container, "type curl; echo $PATH").output
@@ -238,60 +206,6 @@ def test_equipment_takes_the_place_of_the_one_before(opened: Open):
     assert "curl" in container.names("/opt/stand-ins/bin")
     container.equip(Equipment())
     assert "stand-ins" not in bash(container, "type curl; ls /opt/stand-ins; echo $PATH").output
-
-
-def test_uploads_replace_or_merge(opened: Open, context: Path):
-    container = opened()
-    container.upload(context / "data", "/tests")
-    container.upload(context / "data" / "deep", "/tests", merge=True)
-    assert "b.csv" in container.names("/tests")
-    assert "a.csv" in container.names("/tests")
-    container.upload(context / "data" / "deep", "/tests")
-    assert container.names("/tests") == ("b.csv",)
-    container.upload(context / "run.sh", "/tests/new/test.sh")
-    assert stat.S_IMODE((container.folder / "tests/new/test.sh").stat().st_mode) == 0o750
-    container.upload(context / "data" / "a.csv", "/tests")
-    assert container.read("/tests", 10).data == b"a"
-
-
-def test_downloads_have_files_and_folders_and_no_links(opened: Open, tmp_path: Path):
-    container = copied(opened, "data", target="/app")
-    bash(container, "mkfifo pipe; ln -s / root; chmod 0 deep/b.csv")
-    container.download("/app", tmp_path / "taken", limit=100)
-    taken = sorted(
-        str(path.relative_to(tmp_path / "taken")) for path in (tmp_path / "taken").rglob("*")
-    )
-    assert taken == [".hidden", "a.csv", "deep", "deep/b.csv"]
-    container.download("a.csv", tmp_path / "one", limit=1)
-    assert (tmp_path / "one").read_text() == "a"
-
-
-def test_downloads_are_limited(opened: Open, tmp_path: Path):
-    container = opened()
-    bash(container, "echo 12345 > a; echo 12345 > b; truncate -s 1G sparse; mkfifo pipe")
-    with pytest.raises(OSError, match="File too large"):
-        container.download("/app", tmp_path / "all", limit=1000)
-    with pytest.raises(OSError, match="File too large"):
-        container.download("sparse", tmp_path / "sparse", limit=1000)
-    with pytest.raises(OSError, match="not a file"):
-        container.download("pipe", tmp_path / "pipe", limit=1000)
-    with pytest.raises(FileNotFoundError):
-        container.download("none", tmp_path / "none", limit=1000)
-
-
-def test_folders_too_deep_are_not_downloaded(opened: Open, tmp_path: Path):
-    container = opened()
-    bash(container, "mkdir -p $(printf 'd/%.0s' {1..200})")
-    with pytest.raises(OSError, match="folders in one another"):
-        container.download("/app", tmp_path / "deep", limit=1000)
-
-
-@pytest.mark.parametrize("path", ["a\0b", "\ud800", "x" * 5000, "x/" * 3000])
-def test_paths_that_no_kernel_takes_are_errors_like_others(opened: Open, path: str):
-    container = opened()
-    for use in (lambda: container.read(path, 1), lambda: container.write(path, b"")):
-        with pytest.raises(OSError, match=r"Invalid argument|File name too long"):
-            use()
 
 
 def test_what_cannot_be_had_is_told_before(runner: Runner, context: Path):
@@ -308,12 +222,6 @@ def test_what_cannot_be_had_is_told_before(runner: Runner, context: Path):
         for place in ("/bin/run", "/proc/x", "/usr/local/bin/")
     )
     assert sandbox.lacks(Environment(context=context)) == ()
-
-
-def test_two_containers_are_apart(opened: Open):
-    one, two = opened(), opened()
-    bash(one, "echo 1 > file")
-    assert two.names(".") == ()
 
 
 def test_a_closed_container_does_nothing_any_more(opened: Open):

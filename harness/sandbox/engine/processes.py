@@ -26,7 +26,7 @@ _ASK_AGAIN_S = (0.01, 0.25)
 # The working directory may have been removed, and without it nothing could be started.
 _ENTER = (
     'mkdir -p -- "$0" 2> /dev/null; '
-    'cd -- "$0" 2> /dev/null || { echo "$0: Not a directory"; exit 126; }; exec "$@"'
+    'cd -- "$0" 2> /dev/null || { echo "$0: Not a directory"; exit 126; }; exec "$@" 2>&1'
 )
 
 
