@@ -72,13 +72,22 @@ def equip(
     if equipment.stand_ins:
         mounts.append(Mount(_STAND_INS_HERE, _STAND_INS))
         path.append(f"{_STAND_INS}/bin")
+    taken: dict[str, str] = {}
     if equipment.packages or not own_python:
-        folder = packages.environment(equipment.packages, python, _PACKAGES)
-        mounts.append(Mount(folder, _PACKAGES))
+        built = packages.environment(equipment.packages, python, _PACKAGES)
+        mounts.append(Mount(built.folder, _PACKAGES))
         path.append(f"{_PACKAGES}/bin")
+        taken |= built.taken
     for requirements in equipment.tools:
         place = f"{_TOOLS}/{tool_key(requirements)}"
-        mounts.append(Mount(packages.environment(requirements, python, place), place))
+        built = packages.environment(requirements, python, place)
+        mounts.append(Mount(built.folder, place))
+        taken |= built.taken
+    version = Path(python).resolve().name.removeprefix("python")
+    notes += tuple(
+        f"{asked} has no wheel for Python {version}, and {found} is used"
+        for asked, found in taken.items()
+    )
     return Equipped(tuple(mounts), tuple(path), _PIP_OFFLINE, notes)
 
 

@@ -4,6 +4,9 @@ pip runs where the environment is mounted later, so that its scripts name the ri
 and what a package's own build does reaches nothing of the host. Builds share downloads as long as
 they install wheels alone: that runs no code of a package. One that has to run such code gets no
 share in what others install from.
+
+A version that was built for other Pythons alone is replaced by the one that comes closest, and
+that is told: most tasks do not depend on it, and building it here would take long and often fail.
 """
 
 from __future__ import annotations
@@ -18,13 +21,14 @@ import re
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from harness.errors import SandboxError
 from harness.sandbox.index_settings import IndexSettings
 from harness.sandbox.limits import LimitKeeper, Limits
+from harness.sandbox.missing import Missing, has_wheel_of, instead_of, read_missing
 from harness.sandbox.process import Keeper
 from harness.sandbox.removal import remove
 from harness.values import Mount, ProcessResult
@@ -35,7 +39,7 @@ STAND_IN_MODULES = "/opt/stand-ins/python"
 """Comes before it: a module that stands in for pip may be there."""
 
 # Counts up when environments are built differently, so that old ones are left alone.
-_FORMAT = 1
+_FORMAT = 2
 _DOWNLOADS = "/opt/downloads"
 _ERROR_LINES = 8
 # A local index that does not have the package; a failure to connect that is not the last.
@@ -45,11 +49,14 @@ _UNREACHABLE = ("Retrying (Retry(total=0",)
 # A name with extras and versions: unlike a path or a URL, it is a wheel if only wheels are allowed.
 _NAMED = re.compile(r"[A-Za-z0-9][^/@]*")
 _WITH_VALUE = ("--extra-index-url", "--find-links", "--index-url", "--trusted-host")
-_WITHOUT_VALUE = ("--no-deps", "--pre", "--prefer-binary", "--upgrade")
 _ON_WHAT_IS_THERE = "--no-build-isolation"
+_WITHOUT_VALUE = ("--no-deps", "--pre", "--prefer-binary", "--upgrade", _ON_WHAT_IS_THERE)
 _WITH_VALUE_AND_BUILDS = ("--config-settings", "--constraint", "--no-binary", "--only-binary")
-_MAYBE_NO_WHEEL = ("No matching distribution found", "ResolutionImpossible")
 _CONFLICT = ("ResolutionImpossible", "Double requirement given", "conflicting dependencies")
+_MOST_TRIES = 30
+_TAKEN = "taken.json"
+"""In an environment: what was asked for and is not there, with what was taken; pip's stand-in reads
+it, too."""
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 _MAKE = """\
@@ -62,6 +69,16 @@ for name in pip pip3; do
     printf '#!/bin/sh\\nexec "%s/bin/python" -m pip "$@"\\n' "$place" > "$place/bin/$name"
     chmod 755 "$place/bin/$name"
 done
+"""
+
+
+_COMPILE = """\
+exec "$1/bin/python" -m compileall -q -j 2 -x '/tests?/' "$1/lib" > /dev/null 2>&1
+"""
+# Of all files that there are for a package, the names of wheels whose version begins so.
+_LIST_WHEELS = """\
+version=$1; shift
+"$@" 2>&1 | grep -o -e '[^/]*\\.whl' | grep -F -e "-$version" | sort -u
 """
 
 
@@ -84,6 +101,15 @@ class NetworkRunner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Built:
+    """An environment."""
+
+    folder: Path
+    taken: Mapping[str, str]
+    """Requirements that are not met, each with what was taken instead."""
+
+
+@dataclass(frozen=True, slots=True)
 class Packages:
     """The cache of environments, and what builds a missing one."""
 
@@ -94,8 +120,8 @@ class Packages:
     timeout_s: float
     limits: Limits
 
-    def environment(self, words: Sequence[str], python: str, place: str) -> Path:
-        """The folder of an environment, built now if it is the first time.
+    def environment(self, words: Sequence[str], python: str, place: str) -> Built:
+        """An environment, built now if it is the first time.
 
         Args:
             words: What `pip install` is told.
@@ -107,7 +133,7 @@ class Packages:
         """
         folder = self.cache / "packages" / _digest(words, python, place)
         if folder.is_dir():
-            return folder
+            return _built(folder)
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             with _locked(folder.with_name(f"{folder.name}.lock")):
@@ -118,7 +144,7 @@ class Packages:
                 f"the cache of environments {str(self.cache)!r} cannot be used: {error}; "
                 "choose another folder"
             ) from error
-        return folder
+        return _built(folder)
 
     def _build(self, folder: Path, words: Sequence[str], python: str, place: str) -> None:
         partial = folder.with_name(f"{folder.name}.partial")
@@ -131,6 +157,7 @@ class Packages:
             build.fresh()
             if words:
                 build.install()
+                build.finish()
             (partial / "env").rename(folder)
         finally:
             keeper.close()
@@ -147,6 +174,10 @@ class _Build:
     words: Sequence[str]
     python: str
     place: str
+    taken: dict[str, str] = field(default_factory=dict)
+    """Words with those that took their place."""
+    from_source: set[str] = field(default_factory=set)
+    """Names of packages that have no wheel, and are built."""
 
     def fresh(self) -> None:
         """Begin with an environment that holds nothing."""
@@ -161,38 +192,82 @@ class _Build:
     def install(self) -> None:
         """Install everything the way that is quick, and if need be the ways that are not."""
         groups = _grouped(self.words)
-        if _can_be_wheels(groups):
-            result = self._pip(self.words, wheels=True)
-            if result.exit_code == 0:
-                return
-            if _says(result, _UNREACHABLE) or not _says(result, _MAYBE_NO_WHEEL):
-                raise self._failed(result)
-            self.fresh()
-        result = self._pip(self.words)
+        result = self._install(self.words)
         if result.exit_code != 0 and (_says(result, _CONFLICT) or _ON_WHAT_IS_THERE in self.words):
             # What comes from several `pip install` lines may replace what an earlier one put there,
             # or be built with it.
             self.fresh()
             for group in _one_by_one(groups):
-                result = self._pip(group)
+                result = self._install(group)
                 if result.exit_code != 0:
                     break
         if result.exit_code != 0:
             raise self._failed(result)
 
+    def finish(self) -> None:
+        """Leave the rest of what makes an environment."""
+        # Tests are most of many packages, and next to nobody imports them.
+        self._run(["/bin/sh", "-c", _COMPILE, "sh", self.place])
+        # By renaming: whatever a package's build put there, nothing is written through a link.
+        written = self.partial / _TAKEN
+        written.write_text(json.dumps(self.taken))
+        written.replace(self.partial / "env" / _TAKEN)
+
+    def _install(self, words: Sequence[str]) -> ProcessResult:
+        """Install some of the words, as wheels where there are wheels."""
+        if not _can_be_wheels(_grouped(words)):
+            return self._pip(words)
+        result = self._pip(words, wheels=True)
+        for _ in range(_MOST_TRIES):
+            missing = read_missing(result.output)
+            if result.exit_code == 0 or missing is None or _says(result, _UNREACHABLE):
+                break
+            if not self._decide(missing):
+                break
+            result = self._pip(words, wheels=True)
+        return result
+
+    def _decide(self, missing: Missing) -> bool:
+        """Find a way to do without the file that is missing; False if there is none."""
+        closest = missing.closest()
+        standing = {word: self.taken.get(word, word) for word in self.words}
+        found = {} if closest is None else instead_of(standing.values(), missing, closest)
+        if found and self._is_for_others(missing):
+            self.taken.update({word: found[now] for word, now in standing.items() if now in found})
+            return True
+        is_new = missing.name not in self.from_source
+        self.from_source.add(missing.name)
+        return is_new
+
+    def _is_for_others(self, missing: Missing) -> bool:
+        """Whether there are wheels of this version, though not for the Python here."""
+        groups = _grouped(self.words)
+        options = [word for group in groups if group[0].startswith("-") for word in group]
+        pip = [*self._command(), "--dry-run", "--no-deps", "--only-binary=:all:", "-vvv", *options]
+        listing = ["/bin/sh", "-c", _LIST_WHEELS, "sh", missing.plain_version, *pip, missing.text]
+        settings = self.packages.settings
+        result = self._run(listing, settings.mounts, settings.env)
+        return has_wheel_of(missing, result.output)
+
+    def _command(self) -> list[str]:
+        command = [f"{self.place}/bin/python", "-m", "pip", "install", "--no-compile"]
+        return [*command, "--no-input", "--progress-bar=off", "--disable-pip-version-check"]
+
     def _pip(self, words: Sequence[str], *, wheels: bool = False) -> ProcessResult:
-        """Install, with the shared downloads if only wheels are allowed."""
-        command = [f"{self.place}/bin/python", "-m", "pip", "install"]
-        command += ["--no-input", "--progress-bar=off", "--disable-pip-version-check"]
+        """Install, with the shared downloads if only wheels are."""
         mounts = [*self.packages.settings.mounts]
+        options = ["--no-cache-dir"]
         if wheels:
+            options = ["--only-binary=:all:"]
+            words = [self.taken.get(word, word) for word in words]
+        if wheels and not self.from_source:
             downloads = self.packages.cache / "pip"
             downloads.mkdir(parents=True, exist_ok=True)
             mounts.append(Mount(downloads, _DOWNLOADS, writable=True))
-            options = [f"--cache-dir={_DOWNLOADS}", "--only-binary=:all:"]
-        else:
-            options = ["--no-cache-dir"]
-        return self._run([*command, *words, *options], mounts, self.packages.settings.env)
+            options.append(f"--cache-dir={_DOWNLOADS}")
+        elif wheels:
+            options += ["--no-cache-dir", f"--no-binary={','.join(sorted(self.from_source))}"]
+        return self._run([*self._command(), *words, *options], mounts, self.packages.settings.env)
 
     def _run(
         self, command: Sequence[str], mounts: Sequence[Mount] = (), env: Mapping[str, str] = {}
@@ -234,6 +309,14 @@ class _Build:
         version = Path(self.python).resolve().name
         asked = hide(" ".join(self.words))
         return SandboxError(f"cannot install {asked!r} for {version} ({advice}):\n{said}")
+
+
+def _built(folder: Path) -> Built:
+    try:
+        taken = json.loads((folder / _TAKEN).read_text())
+    except FileNotFoundError:
+        taken = {}
+    return Built(folder, taken)
 
 
 def own_pip() -> Path:

@@ -47,6 +47,7 @@ def wheel(
     requires: Sequence[str] = (),
     extras: Sequence[str] = (),
     scripts: Mapping[str, str] = {},
+    tag: str = "py3-none-any",
 ) -> None:
     """A wheel with one module, whose `main` prints its name, its version and its arguments."""
     about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
@@ -56,13 +57,11 @@ def wheel(
     module = f"import sys\n\ndef main():\n    print({name!r}, {version!r}, *sys.argv[1:])\n"
     module += '\nif __name__ == "__main__":\n    main()\n'
     info = f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as file:
+    with zipfile.ZipFile(folder / f"{name}-{version}-{tag}.whl", "w") as file:
         file.writestr(f"{name}.py", module)
         file.writestr(f"{info}/METADATA", about)
         file.writestr(f"{info}/entry_points.txt", f"[console_scripts]\n{entries}")
-        file.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
+        file.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
         file.writestr(f"{info}/RECORD", "")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from harness.errors import SandboxError
+from harness.sandbox import view
 from harness.sandbox.bubblewrap import Bubblewrap
 from harness.sandbox.equipping import equip
 from harness.sandbox.index_settings import IndexSettings, index_settings
@@ -173,6 +174,65 @@ def test_a_package_may_be_built_with_what_was_installed_before_it(shop: Workshop
     equipped = shop.equip("builder", "built", "--no-build-isolation")
 
     assert shop.python(equipped, "import built; print(built.FOUND)") == "builder"
+
+
+OTHER = "cp38-cp38-manylinux2014_x86_64"
+"""What a wheel for another Python is tagged with."""
+
+
+def test_a_version_for_other_pythons_is_replaced_by_the_closest_and_that_is_told(shop: Workshop):
+    wheel(shop.index, "pinned", "1.4.0", tag=OTHER)
+    for version in ("1.3", "1.10", "1.6.1", "2.0rc1"):
+        wheel(shop.index, "pinned", version)
+    wheel(shop.index, "top", requires=["pinned<2"])
+    wanted = Equipment(
+        packages=("top", "pinned==1.4"), tools=(("pinned==1.4.0", "top"),), stand_ins=True
+    )
+
+    equipped = shop.equip_with(wanted)
+
+    version = Path(view.interpreter()).resolve().name.removeprefix("python")
+    taken = f"has no wheel for Python {version}, and pinned==1.6.1 is used"
+    assert equipped.notes == (f"pinned==1.4 {taken}", f"pinned==1.4.0 {taken}")
+    assert shop.equip_with(wanted) == equipped
+    script = "pip install -q top pinned==1.4 && python3 -m pinned"
+    assert shop.bash(equipped, script).output == "pinned 1.6.1\n"
+    script = "uvx --with top --with pinned==1.4.0 python -m pinned; pip install pinned==1.3"
+    done = shop.bash(equipped, script).output
+    assert done.startswith("pinned 1.6.1\n")
+    assert "was not prepared: pinned==1.3" in done
+
+
+def test_a_version_that_has_no_wheel_at_all_is_built_beside_wheels(shop: Workshop):
+    wheel(shop.index, "old", "0.9")
+    wheel(shop.index, "old", "2.0")
+    sdist(shop.index, "old", "1.0", "def look():\n    return 'built'\n")
+    wheel(shop.index, "pinned", "1.0", tag=OTHER)
+    wheel(shop.index, "pinned", "1.1")
+
+    equipped = shop.equip("old==1.0", "pinned==1.0")
+
+    assert shop.python(equipped, "import old; print(old.FOUND)") == "built"
+    assert shop.python(equipped, "import pinned; pinned.main()") == "pinned 1.1"
+
+
+def test_nothing_is_written_through_a_link_that_a_build_leaves(shop: Workshop, tmp_path: Path):
+    kept = tmp_path / "kept"
+    kept.write_text("kept")
+    link = f"    os.symlink({str(kept)!r}, '/opt/venv/taken.json')\n"
+    sdist(shop.index, "linking", "1.0", f"def look():\n{link}")
+
+    equipped = shop.equip("linking==1.0")
+
+    assert kept.read_text() == "kept"
+    assert shop.bash(equipped, "cat /opt/venv/taken.json").output == "{}"
+
+
+def test_modules_are_compiled_but_for_tests(shop: Workshop):
+    wheel(shop.index, "one")
+    equipped = shop.equip("one")
+    done = shop.bash(equipped, "find /opt/venv/lib -name 'one.*.pyc' | wc -l").output
+    assert done == "1\n"
 
 
 LOOK = """\

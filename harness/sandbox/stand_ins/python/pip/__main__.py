@@ -100,11 +100,24 @@ def what_is_there(text: str) -> str | None:
         found = metadata.distribution(requirement.name)
     except metadata.PackageNotFoundError:
         return None
-    if not requirement.specifier.contains(found.version, prereleases=True):
+    is_met = requirement.specifier.contains(found.version, prereleases=True)
+    if not is_met and not was_taken(requirement, found.version):
         return None
     if any(what_is_there(text) is None for text in of_extras(found, requirement.extras)):
         return None
     return f"in {found.locate_file('')} ({found.version})"
+
+
+def was_taken(requirement: Requirement, version: str) -> bool:
+    """Whether this version was installed since there is nothing else for this Python."""
+    path = Path(sys.prefix, "taken.json")
+    taken = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return any(
+        Requirement(asked).name == requirement.name
+        and Requirement(asked).specifier == requirement.specifier
+        and Requirement(found).specifier.contains(version, prereleases=True)
+        for asked, found in taken.items()
+    )
 
 
 def of_extras(found: metadata.Distribution, extras: set[str]) -> Iterator[str]:
