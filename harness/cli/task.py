@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import click
@@ -65,19 +67,20 @@ def _check(
     its tests, and in another one its tests alone.
 
     A task that needs what this machine does not give is no failure: `not runnable here: ...` says
-    what it needs. -v lists what of a Dockerfile is not done here, and how the tests of a task that
-    does not hold ended. With --json, a list of {task, runnable, oracle, nop, reason, duration_s}.
+    what it needs. One that cannot be loaded is a failure, and the others are checked all the same.
+    -v lists what of a Dockerfile is not done here, and how the tests of a task that does not hold
+    ended. With --json, a list of {task, runnable, oracle, nop, reason, duration_s}.
 
     Exits with 0 where every task that can be run holds, 1 where one does not, 3 where none can be
     run or the sandbox failed.
     """
-    tasks = _tasks(suite, globs)
+    tasks, broken = _tasks(suite, globs)
     hosting = MachineOptions(**options).hosting(tasks)
     work = [CheckJob(task, hosting, repeat) for task in tasks]
     redactor = Redactor(secrets_in(environment(), handed_down=hosting.variables))
-    jobs = min(jobs or os.cpu_count() or 1, len(tasks))
+    jobs = min(jobs or os.cpu_count() or 1, len(tasks) or 1)
     terminal.progress(f"0/{len(tasks)} tasks")
-    found: list[TaskCheck] = []
+    found = broken
     for one in map(redactor.record, LocalBackend(jobs).run(check_task, work)):
         found.append(one)
         terminal.progress(f"{len(found)}/{len(tasks)} tasks · {one.task}")
@@ -88,20 +91,47 @@ def _check(
     return _code(found)
 
 
-def _tasks(argument: str, globs: Sequence[str]) -> tuple[Task, ...]:
+def _tasks(argument: str, globs: Sequence[str]) -> tuple[tuple[Task, ...], list[TaskCheck]]:
+    """The tasks to check, and what is found of those that cannot be loaded."""
     folder = suite_folder(argument)
-    suite = load_suite(folder, needs_model=False)
+    broken: list[TaskCheck] = []
+
+    def tell(place: Path, error: BadInputError) -> None:
+        if not globs or any(fnmatchcase(place.name, glob) for glob in globs):
+            broken.append(_unloadable(place.name, str(error)))
+
+    suite = load_suite(folder, needs_model=False, on_broken=tell)
     if any(task.scenario is not None for task in suite.tasks):
         raise BadInputError(
             f"{suite.file}: holds scenarios, which have no verifier; harness run {argument} holds "
             "them against what they expect"
         )
-    return choose_tasks(suite, globs)
+    names = [task.name for task in suite.tasks]
+    only_broken = [
+        glob
+        for glob in globs
+        if any(fnmatchcase(one.task, glob) for one in broken)
+        and not any(fnmatchcase(name, glob) for name in names)
+    ]
+    rest = [glob for glob in globs if glob not in only_broken]
+    return () if only_broken and not rest else choose_tasks(suite, rest), broken
+
+
+def _unloadable(name: str, error: str) -> TaskCheck:
+    return TaskCheck(
+        task=name,
+        runnable=False,
+        oracle=None,
+        nop=None,
+        reason=error,
+        duration_s=0.0,
+        broken=True,
+    )
 
 
 def _code(found: Sequence[TaskCheck]) -> int:
     ran = [one for one in found if one.runnable]
-    if any(not (one.holds or one.undecided) for one in ran):
+    if any(one.broken for one in found) or any(not (one.holds or one.undecided) for one in ran):
         return DOES_NOT_HOLD
     return UNDECIDED if not ran or any(one.undecided for one in ran) else FINE
 
@@ -133,9 +163,12 @@ def _lines(found: Sequence[TaskCheck], *, detailed: bool) -> list[str]:
             lines += _details(one)
     holding = sum(one.holds for one in found)
     ran = sum(one.runnable for one in found)
+    broken = sum(one.broken for one in found)
     lines.append(f"{holding} of {numbers.plural(ran, 'task')} that can be run here hold.")
-    if ran < len(found):
-        lines.append(f"{numbers.plural(len(found) - ran, 'task')} not runnable here.")
+    if broken:
+        lines.append(f"{numbers.plural(broken, 'task')} cannot be loaded.")
+    if ran + broken < len(found):
+        lines.append(f"{numbers.plural(len(found) - ran - broken, 'task')} not runnable here.")
     return lines
 
 

@@ -111,8 +111,11 @@ def skill_files(root: Path) -> dict[str, Path]:
 
 def task_skills(
     folder: Path, wanted: tuple[str, ...] | None, tools: tuple[str, ...]
-) -> tuple[Skill, ...]:
-    """The skills of a task.
+) -> tuple[tuple[Skill, ...], tuple[str, ...]]:
+    """The skills of a task, and what is wrong with others that are left out.
+
+    A skill that the task does not choose by its name may be somebody else's: that it cannot be read
+    is no reason not to run the task.
 
     Args:
         folder: The task's.
@@ -130,12 +133,22 @@ def task_skills(
                 f"{folder / 'task.toml'}: metadata.harness.skills = {place!r}: no such folder under"
                 f" {root}; {known(list(found), place)}"
             )
-    chosen = found if wanted is None else wanted
-    return tuple(_checked(found[place], place, tools) for place in chosen)
+    skills, left_out = [], []
+    for place in found if wanted is None else wanted:
+        try:
+            skill = load_skill(found[place], place)
+        except BadInputError as error:
+            if wanted is not None:
+                raise
+            shown = str(error).replace(f"{folder}/", "", 1)
+            left_out.append(f"{shown}; the skill is left out")
+            continue
+        _check_tools(skill, found[place], tools)
+        skills.append(skill)
+    return tuple(skills), tuple(left_out)
 
 
-def _checked(path: Path, place: str, tools: tuple[str, ...]) -> Skill:
-    skill = load_skill(path, place)
+def _check_tools(skill: Skill, path: Path, tools: tuple[str, ...]) -> None:
     for key in ("allowed_tools", "disallowed_tools"):
         for name in getattr(skill, key) or ():
             if name not in tools:
@@ -143,7 +156,6 @@ def _checked(path: Path, place: str, tools: tuple[str, ...]) -> Skill:
                     f"{path} (front matter): {key} = {name!r}: not a tool of the task;"
                     f" {known(tools, name)}"
                 )
-    return skill
 
 
 def chosen_skills(entry: VariantFile, suite: Path, where: str) -> ChosenSkills | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ def load_suite(
     overrides: Sequence[str] = (),
     preset: PresetName | None = None,
     needs_model: bool = True,
+    on_broken: Callable[[Path, BadInputError], None] | None = None,
 ) -> Suite:
     """Load a suite and everything in it, and check that its parts fit each other.
 
@@ -42,6 +43,8 @@ def load_suite(
         preset: in place of the one that each variant names.
         needs_model: refuse tasks alone for which no model is named; otherwise they get one that
             answers nothing.
+        on_broken: is told of a task that cannot be loaded, which is then left out; without it, or
+            where there is no other task, it is an error.
 
     Raises:
         BadInputError: the first thing that cannot be used, with file and key.
@@ -63,7 +66,8 @@ def load_suite(
             " --set model.provider=PROVIDER --set model.name=NAME"
         )
     changes = parse_overrides(overrides, file)
-    tasks = tuple(_with_model_overrides(task, changes.model) for task in _load_tasks(folder))
+    loaded = _load_tasks(folder, on_broken)
+    tasks = tuple(_with_model_overrides(task, changes.model) for task in loaded)
     variants = tuple(_variant(entry, file, changes, path, preset) for entry in file.variants)
     suite = Suite(
         name=file.name,
@@ -130,8 +134,22 @@ def _with_model_overrides(task: Task, change: Mapping[str, Any]) -> Task:
     return task.model_copy(update={"model": task.model | wins}) if wins else task
 
 
-def _load_tasks(folder: Path) -> list[Task]:
-    tasks = [load_task(found) for found in task_folders(folder)]
+def _load_tasks(
+    folder: Path, on_broken: Callable[[Path, BadInputError], None] | None
+) -> list[Task]:
+    tasks, broken = [], []
+    for found in task_folders(folder):
+        try:
+            tasks.append(load_task(found))
+        except BadInputError as error:
+            if on_broken is None:
+                raise
+            broken.append((found, error))
+    if broken and not tasks:
+        raise broken[0][1]
+    for place, problem in broken:
+        assert on_broken is not None
+        on_broken(place, problem)
     if not tasks:
         raise BadInputError(
             f"{folder}: no task in it; a task is a folder with a task.toml or a task.md"

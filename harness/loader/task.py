@@ -35,7 +35,8 @@ def load_task(folder: Path) -> Task:
     source = MachineSource(folder / "environment", "environment", "environment", str(layout.config))
     environment = read_machine(file.environment, source)
     found = read_steps(layout, environment)
-    told = tuple(unknown_keys(file, layout.config.name))
+    skills, left_out = task_skills(folder, ours.skills, ours.tools)
+    told = (*unknown_keys(file, layout.config.name), *left_out)
     engine = environment.engine
     environment = environment.model_copy(
         update={
@@ -61,7 +62,7 @@ def load_task(folder: Path) -> Task:
         tools=ours.tools,
         recorded_tools=ours.recorded_tools,
         output=ours.output,
-        skills=task_skills(folder, ours.skills, ours.tools),
+        skills=skills,
         expected_endings=ours.expected_endings,
         model=ours.model,
         tags=ours.tags,

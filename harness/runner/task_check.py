@@ -32,6 +32,8 @@ class TaskCheck(Record):
     duration_s: float
     undecided: bool = False
     """Whether this machine failed, and not the task."""
+    broken: bool = False
+    """Whether the task cannot be loaded."""
     ignored: tuple[str, ...] = ()
     """What the task's files ask for and is not done here."""
     log: str = ""

@@ -25,6 +25,11 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMG])", re.IGNORECASE)
 _NOT_PORTABLE = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 
 
+def _as_size(value: Any) -> Any:
+    """A bare number is one of megabytes, as in the newer key."""
+    return f"{value}M" if type(value) is int and value > 0 else value
+
+
 def _size(text: str) -> str:
     if _SIZE.fullmatch(text.strip()) is None:
         raise PydanticCustomError("size", "write it like 512M or 2G")
@@ -88,7 +93,7 @@ def _network(value: Any) -> Any:
 
 
 NetworkMode = Annotated[Literal["no-network", "public", "allowlist"], BeforeValidator(_network)]
-Size = Annotated[str, AfterValidator(_size)]
+Size = Annotated[str, BeforeValidator(_as_size), AfterValidator(_size)]
 User = Annotated[str, BeforeValidator(_number_as_text)]
 """A name or a number."""
 
@@ -173,7 +178,7 @@ class EnvironmentSection(Section):
     memory_mb: int | None = Field(default=None, gt=0)
     storage_mb: int | None = Field(default=None, gt=0)
     memory: Size | None = None
-    """Harbor's older spelling of `memory_mb`, for instance `2G`."""
+    """Harbor's older spelling of `memory_mb`, for instance `2G`; a number means megabytes."""
     storage: Size | None = None
     """Harbor's older spelling of `storage_mb`."""
     gpus: int | None = Field(default=None, ge=0)

@@ -71,6 +71,26 @@ def test_what_cannot_be_run_here_is_no_failure_while_another_one_can(harness):
     assert harness("task", "check", "tasks", "--jobs", "1").code == 0
 
 
+def test_a_task_that_cannot_be_loaded_is_told_beside_the_others_and_is_exit_code_1(harness):
+    make_task("fine")
+    make_task("wrong", config='[environment]\nmemory = "much"')
+    done = harness("task", "check", "tasks")
+    assert done.code == 1
+    assert "fine   yes            1    0" in done.out
+    assert "wrong  no" in done.out
+    assert "tasks/wrong/task.toml: environment.memory = 'much': write it like 512M" in done.out
+    assert done.out.splitlines()[-2:] == [
+        "1 of 1 task that can be run here hold.",
+        "1 task cannot be loaded.",
+    ]
+    alone = harness("task", "check", "tasks", "--task", "wro*", "--json")
+    assert (alone.code, [one["task"] for one in alone.json]) == (1, ["wrong"])
+    assert harness("task", "check", "tasks", "--task", "fine").code == 0
+    only = harness("task", "check", "tasks/wrong")
+    assert (only.code, only.out) == (2, "")
+    assert harness("run", "tasks", "--set", "model.provider=openai").code == 2
+
+
 def test_packages_that_cannot_be_had_leave_it_undecided(harness, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     make_task("apples", test="pip install no-such-package==1.0\n" + TEST)

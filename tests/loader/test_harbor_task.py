@@ -53,6 +53,12 @@ def only(task: Task) -> Step:
     return step
 
 
+def test_sizes_may_be_bare_numbers_of_megabytes(tmp_path: Path):
+    config = "[environment]\nmemory = 4096\nstorage = 10240\n"
+    environment = machine(load_task(harbor_task(tmp_path / "task", config)))
+    assert (environment.memory_mb, environment.storage_mb) == (4096, 10240)
+
+
 def test_a_task_of_skillsbench(tmp_path: Path):
     config = """
 version = "1.0"

@@ -208,12 +208,25 @@ def test_a_task_may_name_the_skills_that_count(tmp_path: Path):
     ],
 )
 def test_a_mistake_in_a_skill_is_named_with_its_file(tmp_path: Path, text: str, word: str):
-    folder = make_task(tmp_path / "count")
+    folder = make_task(tmp_path / "count", config='[metadata.harness]\nskills = ["a"]')
     path = skill_file(folder, "a", text)
     with pytest.raises(BadInputError) as raised:
         load_task(folder)
     assert str(path) in str(raised.value)
     assert word in str(raised.value)
+
+
+def test_a_skill_of_somebody_else_that_cannot_be_read_stops_no_task(tmp_path: Path):
+    folder = make_task(tmp_path / "count")
+    skill_file(folder, "a", "# Awk\nUse it.\n")
+    skill_file(folder, "b", "---\nname: sums\ndescription: adding\n---\nB")
+    task = load_task(folder)
+    assert [skill.name for skill in task.skills] == ["sums"]
+    assert task.environment is not None
+    assert task.environment.ignored == (
+        "environment/skills/a/SKILL.md: must begin with a front matter between two '---' lines; the"
+        " skill is left out",
+    )
 
 
 def test_a_skill_may_narrow_the_tools(tmp_path: Path):
