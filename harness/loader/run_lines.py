@@ -23,6 +23,20 @@ _MAKE_NO_FILES = frozenset(
 )
 """Of what is ignored: commands that later lines do not take files from."""
 
+_ON_LOCAL_FILES = frozenset(
+    {
+        *("init", "config", "add", "commit", "branch", "tag", "checkout", "switch", "merge", "mv"),
+        *("rm", "reset", "rebase", "cherry-pick", "stash", "notes", "update-ref", "gc", "reflog"),
+    }
+)
+"""What of git needs no other machine."""
+
+_VENV_VALUES = ("-p", "--python", "--prompt")
+"""Options that the next word belongs to."""
+
+_PREPARED = "/opt/venv"
+"""Where the machine has what is installed for the task."""
+
 _INTERPRETERS = frozenset({"python", "python3", "bash", "sh"})
 _SCRIPTS = (".py", ".sh")
 
@@ -88,7 +102,9 @@ class _Reader:
         installs = [self._install(command) for command in unit.commands]
         if any(installs):
             self._installed(unit, installs)
-        elif only is not None and self._cwd is not None and self._is_own_script(only):
+        elif only is not None and self._cwd is not None and (place := self._venv(only)):
+            self._link(place)
+        elif only is not None and self._cwd is not None and self._is_worth_trying(only):
             # Often it makes the task's data. What it calls may be missing here.
             self.flush()
             self.line.is_complete = False
@@ -145,10 +161,40 @@ class _Reader:
         cwd = self._cwd or "/"
         return read_install(words, lambda path: self._files(posixpath.join(cwd, path)))
 
-    def _is_own_script(self, command: Command) -> bool:
-        """Whether it runs a script out of the build context."""
+    def _words(self, command: Command) -> list[str]:
+        """A command's words with variables resolved, those before its name left out."""
         written = dropwhile(lambda word: assignment(word) is not None, command.words)
-        words = [expand(word, self._all()) or "" for word in written]
+        return [expand(word, self._all()) or "" for word in written]
+
+    def _venv(self, command: Command) -> str | None:
+        """Where it makes a virtual environment."""
+        words = self._words(command)
+        name = posixpath.basename(words[0]) if words else ""
+        if name in ("python", "python3") and words[1:3] in (["-m", "venv"], ["-m", "virtualenv"]):
+            words = words[3:]
+        elif name == "virtualenv" or (name == "uv" and words[1:2] == ["venv"]):
+            words = words[1 if name == "virtualenv" else 2 :]
+        else:
+            return None
+        pairs = zip(["", *words], words, strict=False)
+        places = (word for before, word in pairs if word[:1] != "-" and before not in _VENV_VALUES)
+        place = next(places, ".venv" if name == "uv" else "")
+        return posixpath.normpath(posixpath.join(self._cwd or "/", place)) if place else None
+
+    def _link(self, place: str) -> None:
+        """Let an environment of the task's be the one that is prepared."""
+        if place != _PREPARED:
+            folder, link = shlex.quote(posixpath.dirname(place)), shlex.quote(place)
+            self._pending += [f"mkdir -p {folder}", f"ln -sfn {_PREPARED} {link}"]
+
+    def _is_worth_trying(self, command: Command) -> bool:
+        """Whether it runs a script out of the build context, or git on files of the machine."""
+        words = self._words(command)
+        if words[:1] == ["git"]:
+            rest = list(words[1:])
+            while rest and rest[0].startswith("-"):
+                rest = rest[2 if rest[0] in ("-C", "-c") else 1 :]
+            return bool(rest) and rest[0] in _ON_LOCAL_FILES
         if words and posixpath.basename(words[0]) in _INTERPRETERS:
             words = [word for word in words[1:] if not word.startswith("-")]
         path = posixpath.join(self._cwd or "/", words[0]) if words else "/"

@@ -271,7 +271,49 @@ def test_scripts_of_the_context_are_run_and_may_fail(tmp_path: Path, line: str):
     assert build.ignored == []
 
 
-@pytest.mark.parametrize("line", ["python3 gone.py", "python3 -m make", "python3 -c 1", "./data"])
+@pytest.mark.parametrize(
+    "line", ["git init -q", "git -C /w -c user.name=a commit -m 'a b'", "git config --global a b"]
+)
+def test_git_is_tried_on_files_of_the_machine(tmp_path: Path, line: str):
+    build = made(tmp_path, f"{FROM}WORKDIR /w\nRUN mkdir a && {line}\n")
+    steps = [step for step in build.steps if isinstance(step, FileCommand)]
+    assert [(step.command, step.needed) for step in steps] == [("mkdir a", True), (line, False)]
+    assert build.ignored == []
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("python3 -m venv --clear /a/venv", "/a/venv"),
+        ("uv venv --python 3.12 env", "/w/env"),
+        ("uv venv", "/w/.venv"),
+        ("virtualenv $V/it -p python3", "/v/it"),
+    ],
+)
+def test_an_environment_of_the_tasks_is_the_one_that_is_prepared(
+    tmp_path: Path, line: str, place: str
+):
+    folder = place.rpartition("/")[0]
+    build = made(tmp_path, f"{FROM}WORKDIR /w\nENV V=/v\nRUN {line} && {place}/bin/pip install a\n")
+    linked = f"set -e\nmkdir -p {folder}\nln -sfn /opt/venv {place}"
+    assert (build.packages, commands(build)) == (("a",), [("/w", linked)])
+    assert build.ignored == []
+
+
+def test_an_environment_at_the_place_of_the_prepared_one_is_that(tmp_path: Path):
+    build = made(
+        tmp_path, f"{FROM}RUN python3 -m venv /opt/venv\nRUN /opt/venv/bin/pip install a\n"
+    )
+    assert (build.packages, commands(build), build.ignored) == (("a",), [], [])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("python3 gone.py", "python3 -m make", "python3 -c 1", "./data", "python3 -m venv"),
+        *("git", "git clone https://x.example/y", "git push", "git --version"),
+    ],
+)
 def test_other_programs_are_not_run(tmp_path: Path, line: str):
     write(tmp_path / "data", "")
     build = made(tmp_path, f"{FROM}COPY data ./\nRUN {line}\n")
