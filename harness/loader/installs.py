@@ -7,7 +7,7 @@ a container engine could give it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -275,21 +275,32 @@ def merged(*parts: Sequence[str]) -> tuple[str, ...]:
     one, and a bare name is content with what there is.
     """
     kept: dict[str, tuple[str, ...]] = {}
-    for part in parts:
-        rest = list(part)
-        while rest:
-            word = rest.pop(0)
-            takes_value = word == "--extra-index-url" or word in _KEPT_VALUES
-            words = (word, rest.pop(0)) if takes_value and rest else (word,)
-            match = _NAME.match(word)
-            if match is None:
-                kept[" ".join(words)] = words
-                continue
-            name = re.sub(r"[-_.]+", "-", match[0]).lower()
-            beyond = word[match.end() :]
-            if beyond.startswith("[") and beyond.endswith("]") and name in kept:
-                kept[word.lower()] = words
-            elif (beyond or name not in kept) and kept.get(name) != words:
-                kept.pop(name, None)
-                kept[name] = words
+    for words in (words for part in parts for words in _groups(part)):
+        word = words[0]
+        match = _NAME.match(word)
+        if match is None:
+            kept[" ".join(words)] = words
+            continue
+        name = re.sub(r"[-_.]+", "-", match[0]).lower()
+        beyond = word[match.end() :]
+        if beyond.startswith("[") and beyond.endswith("]") and name in kept:
+            kept[word.lower()] = words
+        elif (beyond or name not in kept) and kept.get(name) != words:
+            kept.pop(name, None)
+            kept[name] = words
     return tuple(word for words in kept.values() for word in words)
+
+
+def without(packages: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Requirements and options that are not among others."""
+    there = set(_groups(known))
+    return tuple(word for words in _groups(packages) if words not in there for word in words)
+
+
+def _groups(packages: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Requirements and options, each with the value that is a word of its own."""
+    rest = iter(packages)
+    for word in rest:
+        takes_value = word == "--extra-index-url" or word in _KEPT_VALUES
+        value = next(rest, None) if takes_value else None
+        yield (word,) if value is None else (word, value)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from harness.loader.installs import Files, merged, read_install
+from harness.loader.installs import Files, merged, read_install, without
 from harness.loader.reading import read_text
 from harness.loader.shell import Command, assignment, commands, expand
 from harness.schema.environment import Equipment
@@ -67,6 +67,22 @@ def read_script(path: Path, files: Files, shown: str, *, place: str, cwd: str) -
         tools=tuple(dict.fromkeys(reader.tools)),
         stand_ins=reader.stand_ins,
         problems=tuple(reader.problems),
+    )
+
+
+def on_top(base: Equipment, earlier: Equipment, later: Equipment) -> Equipment:
+    """What is there when one script has installed what it needs after another one.
+
+    Args:
+        base: what both began with.
+        earlier: of the first script.
+        later: of the second, as it were without the first.
+    """
+    return Equipment(
+        packages=merged(earlier.packages, without(later.packages, base.packages)),
+        tools=tuple(dict.fromkeys((*earlier.tools, *later.tools))),
+        python=base.python,
+        stand_ins=earlier.stand_ins or later.stand_ins,
     )
 
 

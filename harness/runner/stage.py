@@ -12,11 +12,12 @@ from pathlib import Path
 
 from harness.containers import Container
 from harness.errors import InfrastructureError
+from harness.loader.scripts import on_top
 from harness.loader.templates import resolved
 from harness.runner.artifacts import carry
 from harness.runner.machines import Hosting
 from harness.runner.rewards import LOG_CHARACTERS, read_rewards
-from harness.schema.environment import Healthcheck, Solution, Step
+from harness.schema.environment import Equipment, Healthcheck, Solution, Step
 from harness.schema.record import Json
 from harness.schema.results import Verdict
 from harness.schema.suite import Task
@@ -52,6 +53,8 @@ class Stage:
         self._begun = False
         self._verified: str | None = None
         """Where the machine still has a verifier's tests; it has its equipment, too."""
+        self._installed: Equipment | None = None
+        """What reference solutions installed: it stays on the machine."""
 
     def begin(self, step: Step) -> None:
         """Make the machine what the step's agent is to find.
@@ -99,7 +102,8 @@ class Stage:
         Its exit code does not count: what it leaves does.
         """
         container = self._machine.container
-        container.equip(solution.equipment)
+        self._installed = self._with_installed(solution.equipment)
+        container.equip(self._installed)
         container.upload(solution.folder, solution.place)
         limit = step.agent_timeout_s or SOLUTION_TIMEOUT_S
         return _run_script(
@@ -149,9 +153,15 @@ class Stage:
         gone = "".join(f"[no artifact {line}]\n" for line in missing)
         return verdict.model_copy(update={"log": f"{gone}{verdict.log}"[-LOG_CHARACTERS:]})
 
+    def _with_installed(self, equipment: Equipment) -> Equipment:
+        if self._installed is None:
+            return equipment
+        return on_top(self._environment.equipment, self._installed, equipment)
+
     def _judged(self, container: Container, step: Step, left: Left | None) -> Verdict:
         verifier = step.verifier
-        container.equip(verifier.equipment)
+        is_own = verifier.environment is not None
+        container.equip(verifier.equipment if is_own else self._with_installed(verifier.equipment))
         try:
             # An agent may have put anything here: rewards, links, tests of its own.
             _make_room(container)

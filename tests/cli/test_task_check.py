@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.tiny import write
+from tests.sandbox.packing import wheel
 
 TEST = """#!/bin/bash
 if grep -q apple fruit.txt; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
@@ -127,6 +128,19 @@ def test_packages_that_only_the_tests_or_the_solution_want_count(harness):
     assert done.code == 0
     assert [one["runnable"] for one in done.json] == [False, False, True]
     assert all("pytest==8.4.1" in one["reason"] for one in done.json[:2])
+
+
+def test_what_the_solution_installs_is_there_for_the_tests(harness, monkeypatch, project):
+    index = project / "index"
+    index.mkdir()
+    for name in ("extra", "other"):
+        wheel(index, name)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+    judge = "pip install other\nif python3 -c 'import extra, other'; then echo 1; else echo 0; fi"
+    make_task("apples", solve="pip install extra", test=f"{judge} > /logs/verifier/reward.txt\n")
+    (found,) = harness("task", "check", "tasks", "--json").json
+    assert (found["oracle"], found["nop"], found["reason"]) == (1, 0, None)
 
 
 def test_a_sandbox_that_holds_nothing_back_says_so(harness):

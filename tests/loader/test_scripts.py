@@ -6,11 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.loader.scripts import Script, files_at, read_script
+from harness.loader.scripts import Script, files_at, on_top, read_script
 from harness.schema.environment import Equipment
 from tests.loader.suite_folders import write
 
 PYTEST = ("pytest", "pytest-json-ctrf==0.3.5", "pytest==8.4.1")
+
+
+def test_what_a_script_installs_is_there_for_the_next_one():
+    options = ("--find-links", "https://x.example")
+    base = Equipment(packages=("a==1", *options), python="3.12")
+    earlier = Equipment(packages=(*options, "a==2", "s"), tools=(("t",),), stand_ins=True)
+    later = Equipment(packages=("a==1", *options, "b", "--find-links", "https://y.example"))
+    assert on_top(base, earlier, later) == Equipment(
+        packages=(*options, "a==2", "s", "b", "--find-links", "https://y.example"),
+        tools=(("t",),),
+        python="3.12",
+        stand_ins=True,
+    )
 
 
 def read(folder: Path, text: str) -> Script:
