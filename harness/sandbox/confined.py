@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
+from harness.sandbox.owner import own
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _MAX_LINKS = 40
@@ -26,6 +28,7 @@ def open_inside(
     workdir: str = "/",
     mounts: Mapping[str, Path] = {},
     make_folders: bool = False,
+    owner: int | None = None,
 ) -> Iterator[int]:
     """Open a path as a process of the container would name it.
 
@@ -41,12 +44,13 @@ def open_inside(
         mounts: What is mounted read-only, by place in the container.
         make_folders: Make the folders on the way that are missing, and with `os.O_DIRECTORY` the
             last one too.
+        owner: Whom that belongs to which is made, if not to this user.
 
     Raises:
         OSError: as `os.open` does.
     """
     _hold_usable(path)
-    walk = _Walk(root, mounts)
+    walk = _Walk(root, mounts, owner)
     try:
         fd = walk.open(f"{workdir}/{path}" if path[:1] != "/" else path, flags, make_folders)
         try:
@@ -60,8 +64,9 @@ def open_inside(
 class _Walk:
     """The open folders from the root to where the walk has come."""
 
-    def __init__(self, root: Path, mounts: Mapping[str, Path]) -> None:
+    def __init__(self, root: Path, mounts: Mapping[str, Path], owner: int | None) -> None:
         self._mounts = mounts
+        self._owner = owner
         self._fds = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
         self._names: list[str] = []
         self._mounted_from: int | None = None
@@ -118,6 +123,8 @@ class _Walk:
                 os.mkdir(name, 0o755, dir_fd=self._fds[-1])
         self._fds.append(os.open(name, _FOLDER, dir_fd=self._fds[-1]))
         self._names.append(name)
+        if make_folders and self._mounted_from is None:
+            own(self._fds[-1], self._owner)
 
     def _last(self, name: str, mounted: Path | None, flags: int) -> int:
         if flags & _WRITES and (mounted is not None or self._mounted_from is not None):
@@ -125,7 +132,10 @@ class _Walk:
         flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         if mounted is not None:
             return os.open(mounted, flags)
-        return os.open(name, flags, 0o644, dir_fd=self._fds[-1])
+        fd = os.open(name, flags, 0o644, dir_fd=self._fds[-1])
+        if flags & os.O_CREAT:
+            own(fd, self._owner)
+        return fd
 
     def _link_target(self, name: str) -> str | None:
         try:

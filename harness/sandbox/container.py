@@ -67,11 +67,11 @@ class FolderSandbox:
     def problem(self) -> str | None:
         """Why it does not work on this host, or None if it does: found out by trying."""
         try:
-            result = self._runner.run(["true"], mounts=(), timeout_s=_PROBE_TIMEOUT_S, cwd="/tmp")
+            result = self._try(["true"])
+            if result.exit_code == 0:
+                return limit_problem(self._try)
         except SandboxError as error:
             return str(error)
-        if result.exit_code == 0:
-            return limit_problem()
         return f"`true` failed in it: {result.output.strip()}"
 
     def lacks(self, environment: Environment) -> tuple[str, ...]:
@@ -86,6 +86,11 @@ class FolderSandbox:
         """
         return built(
             lambda: FolderContainer(self._runner, environment, env, self._settings, self._equip)
+        )
+
+    def _try(self, command: Sequence[str], keeper: LimitKeeper | None = None) -> ProcessResult:
+        return self._runner.run(
+            command, mounts=(), timeout_s=_PROBE_TIMEOUT_S, cwd="/tmp", keeper=keeper
         )
 
     def _equip(self, equipment: Equipment, timeout_s: float) -> Equipped:
@@ -117,6 +122,10 @@ class ContainerRunner(Protocol):
     """Runs the processes of containers."""
 
     kind: str
+
+    def new_owner(self) -> int | None:
+        """Whose files a new container has, and who its processes are, if it is not this user."""
+        ...
 
     def run(
         self,
@@ -178,7 +187,7 @@ class FolderContainer:
         self._terminals: list[Terminal] = []
         self._closed = False
         self._equipped = Equipped()
-        self._root = RootFolder()
+        self._root = RootFolder(runner.new_owner())
         limits = settings.limits.for_task(environment.memory_mb, environment.storage_mb)
         self._keeper = LimitKeeper(limits, self._root.everything)
         self._tree = Tree(self._root, self.workdir)

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from harness.sandbox.owner import own, own_link
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -20,10 +22,16 @@ _MAX_DEPTH = 100
 _MAX_ENTRIES = 100_000
 
 
-def copy_file(source: int, parent: int, name: str) -> None:
+def copy_file(source: int, parent: int, name: str, owner: int | None = None) -> None:
     """Make a file in an open folder, with an open file's content and mode.
 
     A file or link that is there gives way.
+
+    Args:
+        source: Open file.
+        parent: Open folder.
+        name: In that folder.
+        owner: Whom it belongs to, if not to this user.
     """
     try:
         target = os.open(name, _NEW, 0o600, dir_fd=parent)
@@ -39,13 +47,19 @@ def copy_file(source: int, parent: int, name: str) -> None:
             if count == 0:
                 break
             copied += count
+        own(target, owner)
         os.fchmod(target, stat.S_IMODE(found.st_mode) & 0o777)
     finally:
         os.close(target)
 
 
 def copy_folder(
-    source: int, target: int, *, within: str = "", without: Collection[str] = ()
+    source: int,
+    target: int,
+    *,
+    within: str = "",
+    without: Collection[str] = (),
+    owner: int | None = None,
 ) -> None:
     """Lay what is in one open folder over what is in another, links as links.
 
@@ -56,11 +70,13 @@ def copy_folder(
         target: Open folder.
         within: Where the source is, as `without` names it.
         without: Paths of files and folders that are left out.
+        owner: Whom the copies belong to, if not to this user.
 
     Raises:
         OSError: something cannot be read or written, or lies too deep.
     """
-    _Copy(limit=None, without=without).folder(source, target, PurePosixPath(within), 0)
+    copy = _Copy(limit=None, without=without, owner=owner)
+    copy.folder(source, target, PurePosixPath(within), 0)
 
 
 def take_folder(source: int, target: int, limit: int) -> None:
@@ -90,6 +106,7 @@ class _Copy:
     limit: int | None
     """Bytes that may still be copied; None if the source is trusted."""
     without: Collection[str] = ()
+    owner: int | None = None
     entries: int = 0
 
     def folder(self, source: int, target: int, here: PurePosixPath, depth: int) -> None:
@@ -105,6 +122,7 @@ class _Copy:
             if stat.S_ISDIR(kind):
                 with _opened(name, _FOLDER, source) as inner, folder_in(target, name) as made:
                     self.folder(inner, made, here / name, depth + 1)
+                    own(made, self.owner)
                     # Last, for it may say that nothing can be made in it.
                     os.fchmod(made, stat.S_IMODE(kind) & 0o777)
             elif stat.S_ISREG(kind):
@@ -121,7 +139,7 @@ class _Copy:
                 self.limit -= found.st_size
                 if self.limit < 0:
                     raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-            copy_file(inner, target, name)
+            copy_file(inner, target, name, self.owner)
 
     def _link(self, source: int, target: int, name: str) -> None:
         place = os.readlink(name, dir_fd=source)
@@ -130,6 +148,7 @@ class _Copy:
         except FileExistsError:
             os.unlink(name, dir_fd=target)
             os.symlink(place, name, dir_fd=target)
+        own_link(name, self.owner, folder=target)
 
 
 @contextmanager

@@ -130,6 +130,10 @@ class Directory:
     def __init__(self, output_limit: int = OUTPUT_LIMIT) -> None:
         self._output_limit = output_limit
 
+    def new_owner(self) -> int | None:
+        """Whose files a new container has: always this user's."""
+        return None
+
     def run(
         self,
         command: Sequence[str],

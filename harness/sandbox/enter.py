@@ -21,19 +21,21 @@ _NEW_NAMESPACES = (
     0x00020000  # mounts
     | 0x04000000  # host name
     | 0x08000000  # interprocess communication
-    | 0x10000000  # users
     | 0x20000000  # processes
 )
-_NEW_NETWORK = 0x40000000
+_NEW_USERS, _NEW_NETWORK = 0x10000000, 0x40000000
 _READ_ONLY, _NO_SUID, _NO_DEV, _NO_EXEC = 1, 2, 4, 8
 _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
 _DETACH = 2
-_SET_DEATH_SIGNAL, _DROP_BOUNDING, _NO_NEW_PRIVILEGES = 1, 24, 38
+_SET_DEATH_SIGNAL, _IN_BOUNDING, _DROP_BOUNDING, _NO_NEW_PRIVILEGES = 1, 23, 24, 38
 _CAPABILITY_VERSION = 0x20080522
 _SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _INTERNET, _DATAGRAMS = 2, 2
 _SET_INTERFACE_FLAGS, _INTERFACE_UP = 0x8914, 1
 _OLD_ROOT, _NEW_ROOT = "/.old", "/.new"
+_SETTINGS = "/proc/sys"
+_SHOW_ROOT, _CLOSE_SETTINGS = b"u", b"s"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -47,29 +49,50 @@ def main() -> None:
     os.set_inheritable(status_fd, False)
     with os.fdopen(view_fd, "rb") as file:
         view = marshal.load(file)
+    own_users = 0 if view["user"] is not None else _NEW_USERS
+    own_network = 0 if view["network"] else _NEW_NETWORK
     uid, gid = os.geteuid(), os.getegid()
-    network = 0 if view["network"] else _NEW_NETWORK
-    _check(_libc.unshare(_NEW_NAMESPACES | network), "new namespaces")
+    _check(_libc.unshare(_NEW_NAMESPACES | own_users | own_network), "new namespaces")
     # Only now: entering a user namespace clears the death signal.
     _die_with_parent()
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"0 {uid} 1")
-    _write("/proc/self/gid_map", f"0 {gid} 1")
+    if own_users:
+        _map_root(os.open("/proc/self", _FOLDER), uid, gid)
     reported, report = os.pipe()
+    asked, ask = os.pipe()
     first = os.fork()
     if first == 0:
         os.close(report)
+        os.close(asked)
         _die_with_parent()
         if os.read(reported, 1):
-            _be_first(view, status_fd)
+            _be_first(view, status_fd, reported, ask)
         os._exit(1)
+    os.close(ask)
     os.write(status_fd, b'{"child-pid": %d}\n' % first)
-    os.write(report, b".")
     os.close(status_fd)
+    # Opened as long as the host's own are seen.
+    of_first = os.open(f"/proc/{first}", _FOLDER)
+    os.write(report, b".")
+    while question := os.read(asked, 1):
+        if question == _SHOW_ROOT:
+            _map_root(of_first, view["user"], view["user"])
+        else:
+            flags = _READ_ONLY | _NO_SUID | _NO_DEV | _NO_EXEC
+            _mount(None, _SETTINGS, None, _REMOUNT | _BIND | flags)
+        os.write(report, b".")
     os.waitpid(first, 0)
 
 
-def _be_first(view: dict[str, Any], status_fd: int) -> None:
+def _map_root(process: int, uid: int, gid: int) -> None:
+    """Show a user and a group of the outside as root in a process's user namespace."""
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+        fd = os.open(name, os.O_WRONLY, dir_fd=process)
+        os.write(fd, text.encode())
+        os.close(fd)
+    os.close(process)
+
+
+def _be_first(view: dict[str, Any], status_fd: int, reported: int, ask: int) -> None:
     """Run the command; the death of this process then takes along whatever is left."""
     code = 1
     try:
@@ -79,7 +102,11 @@ def _be_first(view: dict[str, Any], status_fd: int) -> None:
             _loopback_up()
         _build(view)
         os.chdir(view["cwd"])
+        if view["user"] is not None:
+            _become(view["user"], reported, ask)
         _drop_capabilities()
+        os.close(reported)
+        os.close(ask)
         command = os.fork()
         if command == 0:
             os.setsid()
@@ -92,6 +119,33 @@ def _be_first(view: dict[str, Any], status_fd: int) -> None:
     except OSError as error:
         print(error.strerror, file=sys.stderr, flush=True)
     os._exit(code)
+
+
+def _become(user: int, reported: int, ask: int) -> None:
+    """Be root no more, but for a user that looks like it from inside where that can be had."""
+    for output in (1, 2):
+        # Else it could not be opened again as /dev/stdout.
+        os.fchown(output, user, user)
+    os.setgroups([])
+    if _libc.unshare(_NEW_USERS) == 0:
+        _have_done(_SHOW_ROOT, reported, ask)
+        user = 0
+    else:
+        _drop_bounding_set()
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    # Whoever becomes another user has no death signal any more.
+    _die_with_parent()
+    if user == 0:
+        _forbid_user_namespaces(_SETTINGS)
+    _have_done(_CLOSE_SETTINGS, reported, ask)
+
+
+def _have_done(question: bytes, reported: int, ask: int) -> None:
+    """Wait for what takes root, who is still the parent of this process."""
+    os.write(ask, question)
+    if not os.read(reported, 1):
+        os._exit(1)
 
 
 def _reap_until(command: int) -> int:
@@ -115,11 +169,13 @@ def _build(view: dict[str, Any]) -> None:
     else:
         _mount_new("tmpfs", "/tmp", _NO_SUID | _NO_DEV, "mode=1777")
     _mount_new("proc", f"{root}/proc", _NO_SUID | _NO_DEV | _NO_EXEC, "")
-    # With a user namespace of its own a process had capabilities again, and could lift its limits.
-    _write(f"{root}/proc/sys/user/max_user_namespaces", "0")
+    # The host's own settings are meant as long as this is the host's root.
+    if view["user"] is None:
+        _forbid_user_namespaces(root + _SETTINGS)
     for path in view["proc_read_only"]:
         if os.path.exists(root + path):
-            _bind(root + path, root + path, _READ_ONLY)
+            later = path == _SETTINGS and view["user"] is not None
+            _bind(root + path, root + path, 0 if later else _READ_ONLY)
     _make_devices(f"{root}/dev", view["devices"], view["shared_memory"])
     for source, target, writable in view["mounts"]:
         _bind(_OLD_ROOT + source, root + target, _NO_DEV | (0 if writable else _READ_ONLY))
@@ -138,6 +194,11 @@ def _build(view: dict[str, Any]) -> None:
         _check(_libc.umount2(_OLD_ROOT.encode(), _DETACH), "leave the old root")
         os.rmdir(_OLD_ROOT)
         _mount(None, "/", None, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEV)
+
+
+def _forbid_user_namespaces(settings: str) -> None:
+    """With one of its own a process had capabilities again, and could lift its limits."""
+    _write(f"{settings}/user/max_user_namespaces", "0")
 
 
 def _make_devices(folder: str, names: list[str], shared_memory: int) -> None:
@@ -208,11 +269,16 @@ def _loopback_up() -> None:
     os.close(interface)
 
 
-def _drop_capabilities() -> None:
+def _drop_bounding_set() -> None:
     with open("/proc/sys/kernel/cap_last_cap", encoding="utf-8") as file:
         last = int(file.read())
     for capability in range(last + 1):
-        _check(_libc.prctl(_DROP_BOUNDING, capability, 0, 0, 0), "drop capabilities")
+        if _libc.prctl(_IN_BOUNDING, capability, 0, 0, 0) == 1:
+            _check(_libc.prctl(_DROP_BOUNDING, capability, 0, 0, 0), "drop capabilities")
+
+
+def _drop_capabilities() -> None:
+    _drop_bounding_set()
     _check(_libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "forbid new privileges")
     header = _CAPABILITY_VERSION.to_bytes(4, sys.byteorder) + bytes(4)
     _check(_libc.capset(header, bytes(24)), "drop capabilities")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import resource
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import SandboxError
 from harness.sandbox import cgroups
 from harness.sandbox.usage import Disk, Memory
+from harness.values import ProcessResult
 
 _MIB = 1 << 20
+
+_FEW = 4
+_NOT_HELD = "not held"
+_TRY_TOO_MANY = f"for _ in {'. ' * 2 * _FEW}; do sleep 60 & done; echo {_NOT_HELD}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +118,24 @@ class LimitKeeper:
         self._group.close()
 
 
-def problem() -> str | None:
-    """Why a hostile process could not be held on this host, or None if it could."""
-    if os.geteuid() == 0 and cgroups.parents().processes is None:
-        return (
-            "root is held to no number of processes here, since no control group can be made;"
-            " run as another user, or mount the cgroup file system writable"
-        )
-    return None
+def are_counted() -> bool:
+    """Whether a control group counts processes: whoever they are, it holds them."""
+    return cgroups.parents().processes is not None
+
+
+def problem(run: Callable[[Sequence[str], LimitKeeper], ProcessResult]) -> str | None:
+    """Why a hostile process could not be held on this host, or None if it could.
+
+    Args:
+        run: Runs a command, held by a keeper.
+    """
+    if are_counted():
+        return None
+    with closing(LimitKeeper(replace(DEFAULT_LIMITS, processes=_FEW))) as keeper:
+        tried = run(["sh", "-c", _TRY_TOO_MANY], keeper)
+    if _NOT_HELD not in tried.output:
+        return None
+    return (
+        "processes are held to no number here: no control group can be made, and limits of"
+        " processes do not bind root; run as another user, or mount the cgroup file system writable"
+    )

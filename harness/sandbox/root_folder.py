@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from harness.sandbox import view
+from harness.sandbox.owner import own, own_link, own_tree
 from harness.sandbox.removal import remove
 from harness.values import Mount
 
@@ -33,8 +34,14 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class RootFolder:
     """A container's root on the host, with a place beside it for what is thrown away."""
 
-    def __init__(self) -> None:
+    def __init__(self, owner: int | None = None) -> None:
+        """Make it.
+
+        Args:
+            owner: Whom all in it belongs to, if not to this user.
+        """
         remove_left_over()
+        self.owner = owner
         self._base = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._lock = _locked(self._base)
         self.path = self._base / "root"
@@ -51,6 +58,7 @@ class RootFolder:
         for place, target in view.system_links().items():
             (self.path / place[1:]).parent.mkdir(parents=True, exist_ok=True)
             (self.path / place[1:]).symlink_to(target)
+        own_tree(self.path, owner)
 
     @property
     def everything(self) -> Path:
@@ -128,6 +136,7 @@ class RootFolder:
                     self._clear(above, name)
                     os.mkdir(name, 0o755, dir_fd=above)
                     here = os.open(name, _FOLDER, dir_fd=above)
+                    own(here, self.owner)
             finally:
                 os.close(above)
         return here
@@ -138,7 +147,9 @@ class RootFolder:
             if not _is(stat.S_ISREG, parent, parts[-1]):
                 self._clear(parent, parts[-1])
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-                os.close(os.open(parts[-1], flags, 0o644, dir_fd=parent))
+                made = os.open(parts[-1], flags, 0o644, dir_fd=parent)
+                own(made, self.owner)
+                os.close(made)
         finally:
             os.close(parent)
 
@@ -146,6 +157,7 @@ class RootFolder:
         if not (_is(stat.S_ISLNK, root, name) and os.readlink(name, dir_fd=root) == target):
             self._clear(root, name)
             os.symlink(target, name, dir_fd=root)
+            own_link(name, self.owner, folder=root)
 
     def _clear(self, parent: int, name: str) -> None:
         try:

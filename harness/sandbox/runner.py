@@ -26,6 +26,8 @@ class Scene:
     env: Mapping[str, str]
     root: Path | None = None
     """Folder that is mounted at /; without one, / is read-only and empty."""
+    owner: int | None = None
+    """Of that folder, if it is not this user."""
     links: Mapping[str, str] = field(default_factory=dict)
     """Made where there is no root folder: place -> target."""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -48,6 +50,10 @@ class Runner(ABC):
         """
         self._output_limit = output_limit
         self._limits = limits
+
+    def new_owner(self) -> int | None:
+        """Whose files a new container has, and who its processes are, if it is not this user."""
+        return None
 
     @abstractmethod
     def launch(self, scene: Scene, command: Sequence[str], opened: ExitStack) -> Launch:
@@ -135,6 +141,7 @@ def _scene(
             cwd=cwd,
             env=view.environment(cwd, env, home=HOME),
             root=root.path,
+            owner=root.owner,
             network=network,
         )
     return Scene(

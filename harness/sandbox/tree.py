@@ -68,10 +68,10 @@ class Tree:
                     with suppress(FileNotFoundError):
                         self._root.throw_away(parent, place.name)
                 if not is_folder:
-                    copy_file(from_fd, parent, place.name)
+                    copy_file(from_fd, parent, place.name, self._root.owner)
                     return
             with self._folder(target) as to_fd:
-                copy_folder(from_fd, to_fd)
+                copy_folder(from_fd, to_fd, owner=self._root.owner)
                 if not merge:
                     os.fchmod(to_fd, stat.S_IMODE(os.fstat(from_fd).st_mode) & 0o777)
 
@@ -119,14 +119,16 @@ class Tree:
         with open_inside(context, name) as source:
             if stat.S_ISDIR(os.fstat(source).st_mode):
                 with self._folder(target) as folder:
-                    copy_folder(source, folder, within=name, without=without)
+                    copy_folder(
+                        source, folder, within=name, without=without, owner=self._root.owner
+                    )
                 return
             _hold_plain(os.fstat(source))
             place = PurePosixPath(target)
             if many or self._is_folder(target):
                 place /= PurePosixPath(name).name
             with self._folder(str(place.parent)) as parent:
-                copy_file(source, parent, place.name)
+                copy_file(source, parent, place.name, self._root.owner)
 
     def _is_folder(self, path: str) -> bool:
         try:
@@ -148,6 +150,7 @@ class Tree:
             workdir=self._workdir,
             mounts=self.mounts,
             make_folders=make_folders,
+            owner=self._root.owner,
         )
 
 

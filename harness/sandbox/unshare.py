@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from harness.sandbox import view
+from harness.sandbox import owner, view
 from harness.sandbox.process import Launch
 from harness.sandbox.runner import Runner, Scene
+from harness.values import Mount
 
 _ENTER = str(Path(__file__).with_name("enter.py"))
 
@@ -21,10 +22,18 @@ class Unshare(Runner):
 
     kind = "unshare"
 
+    def new_owner(self) -> int | None:
+        """Whose files a new container has, and who its processes are, if it is not this user."""
+        return owner.new_owner()
+
     def launch(self, scene: Scene, command: Sequence[str], opened: ExitStack) -> Launch:
         """How a command is started."""
+        user = owner.builder() if scene.root is None else scene.owner
+        if scene.root is None and user is not None:
+            _hand_over(scene.mounts, user)
         seen = {
             "hostname": view.HOSTNAME,
+            "user": user,
             "proc_read_only": view.PROC_READ_ONLY,
             "devices": view.DEVICES,
             "shared_memory": view.SHARED_MEMORY_BYTES,
@@ -47,3 +56,12 @@ class Unshare(Runner):
             {"LANG": "C.UTF-8"},
             (view_fd,),
         )
+
+
+def _hand_over(mounts: Sequence[Mount], user: int) -> None:
+    """Let a user write where it is meant to, and all others read what it makes there."""
+    for mount in mounts:
+        # What is its own already has nothing in it that is not.
+        if mount.writable and mount.source.stat().st_uid != user:
+            owner.own_tree(mount.source, user)
+            mount.source.chmod(0o755)
