@@ -7,13 +7,31 @@ import re
 _PLAIN = frozenset({"python", "debian", "ubuntu", "buildpack-deps", "alpine"})
 """Systems without much more than a shell and perhaps Python."""
 
+_PYTHON_OF_SYSTEM = {
+    ("ubuntu", "24.04"): "3.12",
+    ("ubuntu", "noble"): "3.12",
+    ("ubuntu", "22.04"): "3.10",
+    ("ubuntu", "jammy"): "3.10",
+    ("ubuntu", "20.04"): "3.8",
+    ("debian", "13"): "3.13",
+    ("debian", "trixie"): "3.13",
+    ("debian", "12"): "3.11",
+    ("debian", "bookworm"): "3.11",
+    ("debian", "11"): "3.9",
+    ("debian", "bullseye"): "3.9",
+}
+"""What `apt-get install python3` gives."""
+
 _PYTHON_NAME = re.compile(r"python-(\d)-(\d+)")
 _PYTHON_TAG = re.compile(r"(?:python)?(\d\.\d+)")
 
 
 def python_version(image: str) -> str | None:
-    """The version of Python that an image is known to have."""
+    """The version of Python that an image is known to have, or that its packages are for."""
     name, tag = _parts(image)
+    of_system = _PYTHON_OF_SYSTEM.get((name, tag.partition("-")[0]))
+    if of_system is not None:
+        return of_system
     if name == "python" or (name == "uv" and tag.startswith("python")):
         match = _PYTHON_TAG.match(tag)
         return None if match is None else match[1]

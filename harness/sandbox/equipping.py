@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +22,7 @@ _TOOLS = "/opt/uvx"
 _STAND_INS = "/opt/stand-ins"
 _STAND_INS_HERE = Path(__file__).with_name("stand_ins")
 _BUILD_TIMEOUT_S = 600.0
+_PROBE_TIMEOUT_S = 30.0
 _NO_SETTINGS = IndexSettings()
 
 # There is no network to ask for a newer pip, or to try again.
@@ -63,12 +66,12 @@ def equip(
     Raises:
         SandboxError: an environment cannot be built; the text says why.
     """
-    python, notes = _python(equipment.python)
-    own_python = python == view.interpreter()
+    chosen = _python(equipment.python, runner)
+    python, notes, own_python = chosen.path, chosen.notes, chosen.path == view.interpreter()
     if own_python and not (equipment.packages or equipment.tools or equipment.stand_ins):
         return Equipped(notes=notes)
-    packages = Packages(cache, runner, settings, progress, timeout_s, limits)
-    mounts, path = [Mount(own_pip(), f"{PIP_FOLDER}/pip")], []
+    packages = Packages(cache, runner, settings, progress, timeout_s, limits, chosen.mounts)
+    mounts, path = [*chosen.mounts, Mount(own_pip(), f"{PIP_FOLDER}/pip")], []
     if equipment.stand_ins:
         mounts.append(Mount(_STAND_INS_HERE, _STAND_INS))
         path.append(f"{_STAND_INS}/bin")
@@ -97,17 +100,61 @@ def tool_key(requirements: Sequence[str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
 
 
-def _python(asked: str | None) -> tuple[str, tuple[str, ...]]:
-    """The interpreter to use, and a note if it is not what was asked for."""
+@dataclass(frozen=True, slots=True)
+class _Python:
+    """An interpreter, as the sandbox names it."""
+
+    path: str
+    mounts: tuple[Mount, ...] = ()
+    """What it needs beside the system."""
+    notes: tuple[str, ...] = ()
+
+
+def _python(asked: str | None, runner: NetworkRunner) -> _Python:
+    """The interpreter to use, with a note if it is not what was asked for."""
     own = view.interpreter()
     match = re.match(r"\d+\.\d+", asked or "")
     if match is None:
-        return own, ()
+        return _Python(own)
     wanted = f"python{match[0]}"
     real = Path(own).resolve().name
     if real == wanted:
-        return own, ()
+        return _Python(own)
     for folder in ("/usr/local/bin", "/usr/bin"):
         if Path(folder, wanted).exists():
-            return f"{folder}/{wanted}", ()
-    return own, (f"Python {match[0]} is asked for, and {real} is used",)
+            return _Python(f"{folder}/{wanted}")
+    for prefix in installations(Path(sys.base_prefix)):
+        # Of a virtual environment only the first of the two is there.
+        if (prefix / "bin" / wanted).exists() and (prefix / "lib" / wanted / "os.py").exists():
+            place = f"/opt/{wanted}"
+            elsewhere = _Python(f"{place}/bin/{wanted}", (Mount(prefix, place),))
+            if _works(elsewhere, runner):
+                return elsewhere
+    return _Python(own, notes=(f"Python {match[0]} is asked for, and {real} is used",))
+
+
+def installations(prefix: Path) -> Iterator[Path]:
+    """The harness's own Python and those beside it, as uv and pyenv lay them; none of the system.
+
+    Args:
+        prefix: of the harness's own.
+    """
+    if prefix.parent in (Path("/"), Path("/usr")):
+        return
+    yield prefix
+    with suppress(OSError):
+        yield from sorted(one for one in prefix.parent.iterdir() if one != prefix)
+
+
+def _works(python: _Python, runner: NetworkRunner) -> bool:
+    """Whether it runs where it is shown: some find their libraries at one place alone."""
+    done = runner.run(
+        [python.path, "-c", "import ssl, venv"],
+        mounts=python.mounts,
+        timeout_s=_PROBE_TIMEOUT_S,
+        cwd="/tmp",
+        env={},
+        network=False,
+        keeper=None,
+    )
+    return done.exit_code == 0

@@ -119,6 +119,8 @@ class Packages:
     progress: Callable[[str], None]
     timeout_s: float
     limits: Limits
+    python_mounts: tuple[Mount, ...] = ()
+    """What the interpreter needs beside the system."""
 
     def environment(self, words: Sequence[str], python: str, place: str) -> Built:
         """An environment, built now if it is the first time.
@@ -131,7 +133,8 @@ class Packages:
         Raises:
             SandboxError: pip failed, or the cache cannot be written.
         """
-        folder = self.cache / "packages" / _digest(words, python, place)
+        key = _digest(words, python, place, self.python_mounts)
+        folder = self.cache / "packages" / key
         if folder.is_dir():
             return _built(folder)
         try:
@@ -282,6 +285,7 @@ class _Build:
             command,
             mounts=[
                 Mount(self.partial / "tmp", "/tmp", writable=True),
+                *self.packages.python_mounts,
                 *mounts,
                 Mount(own_pip(), f"{PIP_FOLDER}/pip"),
                 Mount(self.partial / "env", self.place, writable=True),
@@ -334,8 +338,13 @@ def hide(text: str) -> str:
     return _CREDENTIALS.sub("…", text)
 
 
-def _digest(words: Sequence[str], python: str, place: str) -> str:
-    host = (sysconfig.get_platform(), *platform.libc_ver(), str(Path(python).resolve()))
+def _digest(words: Sequence[str], python: str, place: str, mounts: Sequence[Mount]) -> str:
+    host: tuple[str, ...] = (
+        sysconfig.get_platform(),
+        *platform.libc_ver(),
+        str(Path(python).resolve()),
+    )
+    host += tuple(str(mount.source) for mount in mounts)
     identity = json.dumps([_FORMAT, list(words), place, host])
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness.sandbox import equipping, view
-from harness.sandbox.equipping import Equipped, tool_key
+from harness.sandbox.equipping import Equipped, installations, tool_key
 from harness.schema.environment import Equipment
+from harness.values import Mount
 from tests.sandbox.packing import Workshop, wheel, working_sandbox, workshop
 
 OWN = Path(view.interpreter()).resolve().name
@@ -39,6 +40,38 @@ def test_a_python_that_is_not_here_is_told_and_the_one_that_is_here_is_taken(sho
 def test_the_python_that_is_asked_for_needs_no_note(shop: Workshop):
     assert shop.equip_with(Equipment(python=OWN.removeprefix("python"))) == Equipped()
     assert shop.equip_with(Equipment(python="latest")) == Equipped()
+
+
+def python_at(prefix: Path, name: str, script: str) -> None:
+    (prefix / "bin").mkdir(parents=True, exist_ok=True)
+    (prefix / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+    (prefix / "bin" / name).chmod(0o755)
+    (prefix / "lib" / name).mkdir(parents=True)
+    (prefix / "lib" / name / "os.py").touch()
+
+
+def test_a_python_beside_the_harness_own_is_used_if_it_works(
+    shop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pythons = tmp_path / "pythons"
+    (pythons / "own" / "bin").mkdir(parents=True)
+    python_at(pythons / "broken", "python3.99", "exit 127")
+    # No Python but this host's own can be had here: it stands for another one.
+    python_at(pythons / "works", "python3.99", f'exec {view.interpreter()} "$@"')
+    python_at(pythons / "works", "python3.98", "exit 1")
+    monkeypatch.setattr(sys, "base_prefix", str(pythons / "own"))
+    wheel(shop.index, "one")
+
+    equipped = shop.equip_with(Equipment(packages=("one",), python="3.99"))
+
+    assert equipped.notes == ()
+    assert Mount(pythons / "works", "/opt/python3.99") in equipped.mounts
+    assert shop.python(equipped, "import one; one.main()") == "one 1.0"
+    assert len(shop.equip_with(Equipment(python="3.98")).notes) == 1
+
+
+def test_pythons_of_the_system_are_not_looked_for_beside_it():
+    assert list(installations(Path("/usr"))) == list(installations(Path("/usr/local"))) == []
 
 
 def test_stand_ins_come_before_packages_and_both_before_the_system(shop: Workshop):
