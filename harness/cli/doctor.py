@@ -11,11 +11,12 @@ from harness.cli.options import environment, make_command
 from harness.cli.terminal import Terminal
 from harness.providers.catalog import VENDORS
 from harness.runner.start import SHAPING
-from harness.sandbox.choose import AUTOMATIC, KINDS, problem
+from harness.sandbox.choose import AUTOMATIC, KINDS, has_own_users, problem
 from harness.sandbox.engine.api import engine_address
 from harness.schema.record import Record
 
 _WORKS = {"docker": "works, if asked for", "directory": "works; for trusted tasks, if asked for"}
+_WORKS_AS_OTHERS = "works; each container is a user of its own, since no control group can be made"
 
 
 class SandboxState(Record):
@@ -24,6 +25,8 @@ class SandboxState(Record):
     kind: str
     works: bool
     problem: str | None
+    own_users: bool = False
+    """Whether each container's processes are a user of their own, since only that holds them."""
 
 
 class Diagnosis(Record):
@@ -59,7 +62,12 @@ def diagnose() -> Diagnosis:
         system=f"{platform.system()} {platform.machine()}",
         versions={package: _version(package) for package in SHAPING},
         sandboxes=tuple(
-            SandboxState(kind=kind, works=why is None, problem=why)
+            SandboxState(
+                kind=kind,
+                works=why is None,
+                problem=why,
+                own_users=why is None and has_own_users(kind),
+            )
             for kind, why in problems.items()
         ),
         keys={
@@ -81,7 +89,7 @@ def _lines(found: Diagnosis) -> Iterator[str]:
     for package, version in found.versions.items():
         yield f"{package} {version or 'not installed'}"
     for sandbox in found.sandboxes:
-        works = _WORKS.get(sandbox.kind, "works")
+        works = _WORKS_AS_OTHERS if sandbox.own_users else _WORKS.get(sandbox.kind, "works")
         yield f"sandbox {sandbox.kind}: {works if sandbox.works else sandbox.problem}"
     if not any(sandbox.works for sandbox in found.sandboxes if sandbox.kind in AUTOMATIC):
         yield "No sandbox works: recording needs one, replaying does not."

@@ -68,6 +68,15 @@ def problem(kind: str, engine: str = DEFAULT_ADDRESS) -> str | None:
     return _made(kind, SandboxSettings(engine=engine)).problem()
 
 
+def has_own_users(kind: str) -> bool:
+    """Whether each container of a kind is a user of its own here: nothing else holds it.
+
+    Args:
+        kind: One of `KINDS`.
+    """
+    return kind in _RUNNERS and _RUNNERS[kind]().new_owner() is not None
+
+
 def _made(kind: str, settings: SandboxSettings, progress: Progress = silent) -> Sandbox:
     if kind == "docker":
         return DockerSandbox(settings, progress)
@@ -77,10 +86,13 @@ def _made(kind: str, settings: SandboxSettings, progress: Progress = silent) -> 
 
 
 def _first_working() -> str:
+    kinds: dict[str, list[str]] = {}
     for kind in AUTOMATIC:
-        if problem(kind) is None:
+        reason = problem(kind)
+        if reason is None:
             return kind
-    reasons = "; ".join(f"{kind}: {problem(kind)}" for kind in AUTOMATIC)
+        kinds.setdefault(reason, []).append(kind)
+    reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in kinds.items())
     raise SandboxError(
         f"no sandbox works here ({reasons}). Install bubblewrap (`apt-get install bubblewrap`) and "
         "allow user namespaces, or replay, which needs no sandbox"

@@ -71,14 +71,29 @@ def test_root_falls_through_to_a_sandbox_that_holds_it():
     assert unshare == "unshare None"
 
 
+def test_the_doctor_tells_that_containers_are_users_of_their_own():
+    said = without("-m", "harness", "doctor").stdout
+    assert "\nsandbox unshare: works; each container is a user of its own, since no" in said
+
+
+def without_users(*command: str) -> str:
+    """What a Python says as the root of a user namespace that has no other user."""
+    words = ["unshare", "-Ur", sys.executable, *command]
+    return without("-c", f"import os; os.execvp('unshare', {words})").stdout
+
+
 def test_where_no_other_user_can_be_had_root_gets_no_sandbox():
-    # Root of a user namespace that knows no other, and still root to the kernel.
-    alone = (
-        f"import os; os.execvp('unshare', ['unshare', '-Ur', {sys.executable!r}, '-c', {KINDS!r}])"
-    )
-    bubblewrap, unshare = without("-c", alone).stdout.splitlines()
+    bubblewrap, unshare = without_users("-c", KINDS).splitlines()
     assert "processes are held to no number here" in bubblewrap or "not installed" in bubblewrap
     assert "processes are held to no number here" in unshare
+
+
+def test_where_nothing_holds_a_task_it_is_not_runnable_here():
+    skills = TESTS.parent.parent / "suites" / "skills"
+    said = without_users("-m", "harness", "task", "check", str(skills), "--task", "tide-gauge")
+    (line,) = [line for line in said.splitlines() if line.startswith("tide-gauge: ")]
+    assert line.startswith("tide-gauge: not runnable here: no sandbox works here (")
+    assert "processes are held to no number here" in line
 
 
 def test_each_container_has_files_and_processes_of_its_own_user(tmp_path: Path):
