@@ -1,10 +1,16 @@
-"""Control groups: what holds root to a number of processes and to an amount of memory."""
+"""Control groups: what holds root to a number of processes and to an amount of memory.
+
+Version 2 allows a group either processes or controllers for the groups in it, so those of
+containers are made beside this process's own group; nothing is moved or enabled for that.
+See https://docs.kernel.org/admin-guide/cgroup-v2.html, "No Internal Process Constraint".
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
 import re
+import subprocess
 import threading
 import time
 from contextlib import suppress
@@ -17,6 +23,7 @@ from harness.errors import SandboxError
 _NAME = "harness-{pid}-{number}"
 _OURS = re.compile(r"harness-(\d+)-\d+")
 _REMOVE_TIMEOUT_S = 2.0
+_TRIED = {"pids": 10, "memory": 1 << 30}
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 _numbers = itertools.count()
@@ -29,7 +36,7 @@ class Parents:
     processes: Path | None
     memory: Path | None
     unified: bool
-    """Version 2: both are the same group."""
+    """Version 2: both are the same group, if both are there."""
 
 
 class Group:
@@ -97,7 +104,7 @@ def get_ready() -> None:
 
 
 def _stay() -> None:
-    places = _places()
+    places = own_places()
     own = places.get("pids", places.get(""))
     if own is not None:
         with suppress(OSError):
@@ -107,41 +114,58 @@ def _stay() -> None:
 @cache
 def parents() -> Parents:
     """Where this process may make groups: found out by making one."""
-    places = _places()
-    if "" in places and (unified := _unified(places[""])) is not None:
-        return Parents(unified, unified, unified=True)
+    places = own_places()
+    if "" in places and (found := _unified(places[""])) is not None:
+        return found
     return Parents(
-        _usable(places.get("pids"), {"pids.max": 10}),
-        _usable(places.get("memory"), {"memory.limit_in_bytes": 1 << 30}),
+        _usable(places.get("pids"), {"pids.max": _TRIED["pids"]}),
+        _usable(places.get("memory"), {"memory.limit_in_bytes": _TRIED["memory"]}),
         unified=False,
     )
 
 
-def _unified(own: Path) -> Path | None:
-    # A group that has processes of its own gives its children no controllers.
+def _unified(own: Path) -> Parents | None:
+    # The root of all groups alone may have both; in a namespace, what is above is out of reach.
     for place in (own, own.parent):
-        try:
-            given = (place / "cgroup.subtree_control").read_text().split()
-        except OSError:
-            continue
-        if {"pids", "memory"} <= set(given):
-            usable = _usable(place, {"pids.max": 10, "memory.max": 1 << 30})
-            if usable is not None:
-                return usable
+        given = enabled(place)
+        limits = {f"{name}.max": _TRIED[name] for name in ("pids", "memory") if name in given}
+        # Whether processes may be moved there depends on the groups on the way.
+        if "pids" in given and _usable(place, limits, moving=True) is not None:
+            return Parents(place, place if "memory" in given else None, unified=True)
     return None
 
 
-def _usable(place: Path | None, limits: dict[str, int]) -> Path | None:
+def enabled(group: Path) -> set[str]:
+    """The controllers that groups in a group of version 2 have."""
+    try:
+        return set((group / "cgroup.subtree_control").read_text().split())
+    except OSError:
+        return set()
+
+
+def _usable(place: Path | None, limits: dict[str, int], *, moving: bool = False) -> Path | None:
     if place is None:
         return None
     _remove_left_over(place)
     trial = place / _NAME.format(pid=os.getpid(), number=next(_numbers))
     try:
         _make(trial, limits)
-        trial.rmdir()
+        if moving:
+            _move_in_and_end(trial)
     except OSError:
         return None
+    finally:
+        if trial.exists():
+            _remove(trial)
     return place
+
+
+def _move_in_and_end(group: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            (group / "cgroup.procs").write_text(str(process.pid))
+        finally:
+            process.kill()
 
 
 def _make(group: Path, limits: dict[str, int]) -> None:
@@ -179,11 +203,15 @@ def _remove_left_over(parent: Path) -> None:
                     place.rmdir()
 
 
-def _places() -> dict[str, Path]:
-    """This process's own groups by controller; version 2 has no name."""
+def own_places(process: Path = Path("/proc/self")) -> dict[str, Path]:
+    """A process's own groups by controller; version 2 has no name.
+
+    Args:
+        process: What the kernel tells of it.
+    """
     try:
-        own = Path("/proc/self/cgroup").read_text().splitlines()
-        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+        own = (process / "cgroup").read_text().splitlines()
+        mounts = (process / "mountinfo").read_text().splitlines()
     except OSError:
         return {}
     groups = {
