@@ -126,7 +126,7 @@ class Container:
         self._thread.start()
         deadline = time.monotonic() + 60
         while self.runs and time.monotonic() < deadline:
-            with suppress(FileNotFoundError, ConnectionRefusedError):
+            with suppress(Refused):
                 self._connect().close()
                 return
             time.sleep(0.002)
@@ -134,7 +134,7 @@ class Container:
 
     def end(self) -> None:
         if self.runs:
-            with suppress(OSError):
+            with suppress(Refused, OSError):
                 self.tell({"do": "end"}).close()
         if self._thread is not None:
             self._thread.join()
@@ -160,9 +160,9 @@ class Container:
         connection = socket.socket(socket.AF_UNIX)
         try:
             connection.connect(str(self.root.path / "run/engine.sock"))
-        except BaseException:
+        except OSError:
             connection.close()
-            raise
+            raise Refused(409, f"container {self.id} is not running") from None
         return connection
 
 
@@ -280,7 +280,8 @@ def version(_: Engine, handler: _Handler) -> None:
 
 
 def image(engine: Engine, handler: _Handler, name: str) -> None:
-    found = engine.images.get(name)
+    is_tagged = ":" in name.rpartition("/")[2]
+    found = engine.images.get(name if is_tagged else f"{name}:latest")
     if found is None:
         raise Refused(404, f"No such image: {name}")
     handler.json({"Id": found.id, "RepoTags": [name], "Config": found.config, "Size": 1})
@@ -401,16 +402,13 @@ def remove(engine: Engine, handler: _Handler, name: str) -> None:
 def top(engine: Engine, handler: _Handler, name: str) -> None:
     assert handler.asked("top") == {"ps_args": "-eo pid,stat"}
     found = container(engine, name)
-    if not found.runs:
-        raise Refused(409, f"container {name} is not running")
     handler.json({"Titles": ["PID", "STAT"], "Processes": found.processes()})
 
 
 def make_exec(engine: Engine, handler: _Handler, name: str) -> None:
     found = container(engine, name)
     settings = handler.settings(EXEC)
-    if not found.runs:
-        raise Refused(409, f"container {name} is not running")
+    found.processes()
     made = uuid.uuid4().hex
     engine.execs[made] = Exec(found, settings)
     handler.json({"Id": made}, 201)

@@ -12,7 +12,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -207,15 +207,14 @@ class Engine:
         what = f"{method} {path}"
         deadline = time.monotonic() + timeout_s
         connection = self._connection(timeout_s)
-        try:
-            response = _sent(connection, method, self._place(path, query), content, what)
+        place = self._place(path, query)
+        # Either may be what holds the socket.
+        with closing(connection), _sent(connection, method, place, content, what) as response:
             if response.status == 404:
                 raise FileNotFoundError(what)
             if response.status != 200:
                 raise _refused(what, response.status, _whole(response, what))
             yield Body(response, what, deadline)
-        finally:
-            connection.close()
 
     def connected(self, path: str, content: JsonObject) -> socket.socket:
         """Start something, and take over the connection to it.
@@ -252,11 +251,8 @@ class Engine:
     ) -> Answer:
         what = f"{method} {place.partition('?')[0]}"
         connection = self._connection(timeout_s)
-        try:
-            response = _sent(connection, method, place, content, what)
+        with closing(connection), _sent(connection, method, place, content, what) as response:
             body = _whole(response, what)
-        finally:
-            connection.close()
         if response.status not in expect:
             raise _refused(what, response.status, body)
         headers = {name.lower(): value for name, value in response.getheaders()}

@@ -152,7 +152,8 @@ def _follow(body: Body, problem: str, advice: str) -> None:
         except ValidationError:
             raise SandboxError(f"{problem}: the engine says {line[:100]!r}") from None
         if step.error is not None:
-            shown = " / ".join([*output.strip().splitlines()[-_SHOWN_LINES:], step.error])
+            reason = " ".join(step.error.split())
+            shown = " / ".join([*output.strip().splitlines()[-_SHOWN_LINES:], reason])
             raise SandboxError(f"{problem}: {shown[-_SHOWN_OUTPUT:]}; {advice}")
         output = (output + step.stream)[-_SHOWN_OUTPUT:]
 
