@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from harness.sandbox import view
@@ -76,11 +77,13 @@ def equip(
         mounts.append(Mount(_STAND_INS_HERE, _STAND_INS))
         path.append(f"{_STAND_INS}/bin")
     taken: dict[str, str] = {}
-    if equipment.packages or not own_python:
+    if equipment.packages or not (own_python or chosen.mounts):
         built = packages.environment(equipment.packages, python, _PACKAGES)
         mounts.append(Mount(built.folder, _PACKAGES))
         path.append(f"{_PACKAGES}/bin")
         taken |= built.taken
+    elif chosen.mounts:
+        path.append(str(Path(python).parent))
     for requirements in equipment.tools:
         place = f"{_TOOLS}/{tool_key(requirements)}"
         built = packages.environment(requirements, python, place)
@@ -123,14 +126,24 @@ def _python(asked: str | None, runner: NetworkRunner) -> _Python:
     for folder in ("/usr/local/bin", "/usr/bin"):
         if Path(folder, wanted).exists():
             return _Python(f"{folder}/{wanted}")
-    for prefix in installations(Path(sys.base_prefix)):
+    elsewhere = _elsewhere(wanted, Path(sys.base_prefix), runner)
+    if elsewhere is not None:
+        return elsewhere
+    return _Python(own, notes=(f"Python {match[0]} is asked for, and {real} is used",))
+
+
+@lru_cache(maxsize=64)
+def _elsewhere(wanted: str, own: Path, runner: NetworkRunner) -> _Python | None:
+    """An interpreter that does not belong to the system; found once for a process."""
+    for prefix in installations(own):
         # Of a virtual environment only the first of the two is there.
         if (prefix / "bin" / wanted).exists() and (prefix / "lib" / wanted / "os.py").exists():
-            place = f"/opt/{wanted}"
-            elsewhere = _Python(f"{place}/bin/{wanted}", (Mount(prefix, place),))
-            if _works(elsewhere, runner):
-                return elsewhere
-    return _Python(own, notes=(f"Python {match[0]} is asked for, and {real} is used",))
+            # Some find their libraries only where they were installed.
+            for place in (f"/opt/{wanted}", str(prefix)):
+                found = _Python(f"{place}/bin/{wanted}", (Mount(prefix, place),))
+                if _works(found, runner):
+                    return found
+    return None
 
 
 def installations(prefix: Path) -> Iterator[Path]:
@@ -147,7 +160,7 @@ def installations(prefix: Path) -> Iterator[Path]:
 
 
 def _works(python: _Python, runner: NetworkRunner) -> bool:
-    """Whether it runs where it is shown: some find their libraries at one place alone."""
+    """Whether it runs where it is shown."""
     done = runner.run(
         [python.path, "-c", "import ssl, venv"],
         mounts=python.mounts,

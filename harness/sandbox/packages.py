@@ -19,7 +19,7 @@ import os
 import platform
 import re
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,7 +82,7 @@ version=$1; shift
 """
 
 
-class NetworkRunner(Protocol):
+class NetworkRunner(Hashable, Protocol):
     """A sandbox for single processes, that may use the host's network."""
 
     def run(

@@ -67,6 +67,10 @@ def test_a_python_beside_the_harness_own_is_used_if_it_works(
     assert equipped.notes == ()
     assert Mount(pythons / "works", "/opt/python3.99") in equipped.mounts
     assert shop.python(equipped, "import one; one.main()") == "one 1.0"
+    (pythons / "works" / "bin" / "python3").symlink_to("python3.99")
+    bare = shop.equip_with(Equipment(python="3.99"))
+    assert shop.bash(bare, "command -v python3").output == "/opt/python3.99/bin/python3\n"
+    assert len(shop.told) == 1, "no environment is built for nothing"
     assert len(shop.equip_with(Equipment(python="3.98")).notes) == 1
 
 
