@@ -13,12 +13,16 @@ from typing import Any
 import pytest
 
 from harness.errors import SandboxError
+from harness.loader.task import load_task
+from harness.runner.machines import Hosting, not_runnable
+from harness.runner.task_check import CheckJob, check_task
 from harness.sandbox import choose
 from harness.sandbox.container import SandboxSettings
 from harness.sandbox.docker import DockerContainer, DockerSandbox
 from harness.sandbox.engine.api import engine_address
 from harness.sandbox.limits import Limits
 from harness.schema.environment import CopyFiles, EngineSettings, Environment, Equipment
+from harness.schema.suite import Task
 from tests.sandbox.box import runs_on_host
 from tests.sandbox.docker_engine import Container, Engine
 
@@ -240,6 +244,70 @@ def test_a_flood_in_a_terminal_is_shown_to_its_end(opened: Open):
     terminal.send("seq 1 200000; echo e''nd; exit\n")
     assert terminal.wait(DEADLINE_S)
     assert terminal.screen().endswith("\n200000\nend\nexit")
+
+
+def task_in(folder: Path, config: str) -> Task:
+    """A task as it is in Harbor's layout, on an image that nothing here could stand in for."""
+    for name, text in {
+        "task.toml": f'schema_version = "1.4"\n{config}',
+        "instruction.md": "Serve tea.",
+        "environment/Dockerfile": "FROM tea.test/house:1\nWORKDIR /app\nRUN echo hot > /usr-tea\n",
+        "solution/solve.sh": "#!/bin/bash\ncp /usr-tea tea; echo $SUGAR >> tea\n",
+        "tests/test.sh": "#!/bin/bash\ngrep -q hot tea && grep -q 2 tea && reward=1\n"
+        "echo ${reward:-0} > /logs/verifier/reward.txt\n",
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    return load_task(folder)
+
+
+def test_a_task_that_only_an_engine_can_run_holds(engine: Engine, tmp_path: Path):
+    task = task_in(tmp_path / "tea", '[environment]\ncpus = 2\nenv = { SUGAR = "2" }\n')
+    hosting = Hosting("docker", SandboxSettings(cache=tmp_path / "cache", engine=engine.address))
+    (found,) = check_task(CheckJob(task, hosting, 1))
+    assert (found.reason, found.oracle, found.nop) == (None, 1, 0)
+    assert (found.holds, found.ignored) == (True, ())
+    elsewhere = str(not_runnable(task, Hosting()))
+    assert elsewhere.startswith("not runnable here: image 'tea.test/house:1': ")
+    assert not_runnable(task, hosting) is None
+
+
+@pytest.mark.parametrize(
+    ("config", "network"),
+    [
+        ("", True),
+        ("allow_internet = true", True),
+        ("allow_internet = false", False),
+        ('network_mode = "no-network"', False),
+        ('network_mode = "public"', True),
+        ('network_mode = "allowlist"\nallowed_hosts = ["tea.test"]', False),
+    ],
+)
+def test_the_network_is_harbors(config: str, network: bool, tmp_path: Path):
+    task = task_in(tmp_path / "tea", f"[environment]\n{config}\n")
+    assert task.environment is not None
+    assert task.environment.engine.network is network
+
+
+def test_what_no_engine_gives_here_is_a_need_and_what_none_does_is_listed(tmp_path: Path):
+    task = task_in(
+        tmp_path / "tea",
+        'colour = "green"\n[agent]\nuser = "cook"\nnetwork_mode = "public"\n'
+        '[environment]\ngpus = 1\nallowed_hosts = ["tea.test"]\nnetwork_mode = "allowlist"\n',
+    )
+    assert task.environment is not None
+    engine = task.environment.engine
+    assert engine.needs == (
+        "environment.allowed_hosts: tea.test",
+        "environment.gpus = 1: a GPU",
+    )
+    assert [line.partition(":")[0] for line in engine.ignored] == [
+        "agent.user = 'cook'",
+        "agent.network_mode = 'public'",
+        "task.toml",
+    ]
 
 
 def test_containers_of_a_harness_that_was_killed_are_removed(
