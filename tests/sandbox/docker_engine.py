@@ -290,14 +290,12 @@ def image(engine: Engine, handler: _Handler, name: str) -> None:
 def pull(engine: Engine, handler: _Handler) -> None:
     query = handler.asked("images/create")
     name = f"{query['fromImage']}:{query['tag']}"
+    if name not in engine.registry:
+        raise Refused(404, f"manifest for {name} not found")
     chunks = _Chunks(handler, "application/json")
     chunks.write(line({"status": f"Pulling from {query['fromImage']}", "id": query["tag"]}))
-    if name in engine.registry:
-        engine.images[name] = Image(RootFolder())
-        engine.images[name].config |= engine.registry[name]
-    else:
-        message = f"manifest for {name} not found"
-        chunks.write(line({"errorDetail": {"message": message}, "error": message}))
+    engine.images[name] = Image(RootFolder())
+    engine.images[name].config |= engine.registry[name]
     chunks.end()
 
 

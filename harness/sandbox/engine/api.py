@@ -6,6 +6,7 @@ is a socket of our own, which libraries keep to themselves.
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import os
@@ -190,6 +191,7 @@ class Engine:
         *,
         content: BinaryIO | None = None,
         timeout_s: float = _TIMEOUT_S,
+        may_be_gone: bool = False,
     ) -> Iterator[Body]:
         """Ask for something and read the answer while it comes.
 
@@ -199,9 +201,10 @@ class Engine:
             query: What stands behind the `?`.
             content: A tar file, from its beginning.
             timeout_s: For the whole answer.
+            may_be_gone: Whether it is a file that a process may have removed.
 
         Raises:
-            FileNotFoundError: the engine has no such thing.
+            FileNotFoundError: it was.
             SandboxError: as `call`.
         """
         what = f"{method} {path}"
@@ -210,8 +213,8 @@ class Engine:
         place = self._place(path, query)
         # Either may be what holds the socket.
         with closing(connection), _sent(connection, method, place, content, what) as response:
-            if response.status == 404:
-                raise FileNotFoundError(what)
+            if response.status == 404 and may_be_gone:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             if response.status != 200:
                 raise _refused(what, response.status, _whole(response, what))
             yield Body(response, what, deadline)

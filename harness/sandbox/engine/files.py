@@ -74,7 +74,8 @@ class Files:
         """The beginning of a plain file."""
         place, state = self.found(path)
         _hold_plain(state)
-        with self._engine.reading("GET", self._path, {"path": place}) as body:
+        query = {"path": place}
+        with self._engine.reading("GET", self._path, query, may_be_gone=True) as body:
             return FileContent(*first_file(body, limit))
 
     def write(self, path: str, content: bytes) -> None:
@@ -125,7 +126,9 @@ class Files:
         if state.is_file and state.size > limit:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         query = {"path": place}
-        with self._engine.reading("GET", self._path, query, timeout_s=_TRANSFER_S) as body:
+        with self._engine.reading(
+            "GET", self._path, query, timeout_s=_TRANSFER_S, may_be_gone=True
+        ) as body:
             unpack(body, posixpath.basename(place), target, limit)
 
     def make_folders(self, *paths: str) -> None:

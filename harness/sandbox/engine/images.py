@@ -77,10 +77,12 @@ class Images:
         repository, tag = _parts(name)
         problem = f"the image {name!r} cannot be pulled"
         advice = f"`docker pull {name}` may say more"
-        with self._engine.reading(
-            "POST", "/images/create", {"fromImage": repository, "tag": tag}, timeout_s=_PULL_S
-        ) as body:
-            _follow(body, problem, advice)
+        query = {"fromImage": repository, "tag": tag}
+        try:
+            with self._engine.reading("POST", "/images/create", query, timeout_s=_PULL_S) as body:
+                _follow(body)
+        except SandboxError as error:
+            raise SandboxError(f"{problem}: {error}; {advice}") from error
         found = self._found(name)
         if found is None:
             raise SandboxError(f"{problem}: the engine does not say why; {advice}")
@@ -104,7 +106,10 @@ class Images:
             f"`docker build {context}` may say more, and may know what the engine alone does not "
             "(RUN --mount, here-documents): environment.docker_image then names what it made"
         )
-        self._build(context, without, query, environment.build_timeout_s, problem, advice)
+        try:
+            self._build(context, without, query, environment.build_timeout_s)
+        except SandboxError as error:
+            raise SandboxError(f"{problem}: {error}; {advice}") from error
         found = self._found(name)
         if found is None:
             raise SandboxError(f"{problem}: the engine does not say why; {advice}")
@@ -116,8 +121,6 @@ class Images:
         without: frozenset[str],
         query: Query,
         timeout_s: float,
-        problem: str,
-        advice: str,
     ) -> None:
         with tempfile.TemporaryFile(prefix="harness-") as file:
             packer = Packer(file)
@@ -126,7 +129,7 @@ class Images:
             with self._engine.reading(
                 "POST", "/build", query, content=file, timeout_s=timeout_s
             ) as body:
-                _follow(body, problem, advice)
+                _follow(body)
 
     @contextmanager
     def _locked(self, digest: str) -> Iterator[None]:
@@ -137,7 +140,7 @@ class Images:
             yield
 
 
-def _follow(body: Body, problem: str, advice: str) -> None:
+def _follow(body: Body) -> None:
     """Read what an engine tells while it works.
 
     Raises:
@@ -150,11 +153,11 @@ def _follow(body: Body, problem: str, advice: str) -> None:
         try:
             step = Progress.model_validate_json(line)
         except ValidationError:
-            raise SandboxError(f"{problem}: the engine says {line[:100]!r}") from None
+            raise SandboxError(f"the engine says {line[:100]!r}") from None
         if step.error is not None:
             reason = " ".join(step.error.split())
             shown = " / ".join([*output.strip().splitlines()[-_SHOWN_LINES:], reason])
-            raise SandboxError(f"{problem}: {shown[-_SHOWN_OUTPUT:]}; {advice}")
+            raise SandboxError(shown[-_SHOWN_OUTPUT:])
         output = (output + step.stream)[-_SHOWN_OUTPUT:]
 
 
