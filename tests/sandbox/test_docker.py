@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from harness.sandbox import choose
 from harness.sandbox.container import SandboxSettings
 from harness.sandbox.docker import DockerContainer, DockerSandbox
 from harness.sandbox.engine.api import engine_address
+from harness.sandbox.engine.relay import Relay
 from harness.sandbox.limits import Limits
 from harness.schema.environment import CopyFiles, EngineSettings, Environment, Equipment
 from harness.schema.suite import Task
@@ -244,6 +248,23 @@ def test_a_flood_in_a_terminal_is_shown_to_its_end(opened: Open):
     terminal.send("seq 1 200000; echo e''nd; exit\n")
     assert terminal.wait(DEADLINE_S)
     assert terminal.screen().endswith("\n200000\nend\nexit")
+
+
+def test_what_comes_last_is_carried_before_the_end():
+    own, shell = os.openpty()
+    near, far = socket.socketpair()
+    relay = Relay(shell, near)
+    os.close(shell)
+    # More than a terminal holds.
+    far.sendall(b"x" * 200_000)
+    far.close()
+    came = 0
+    with suppress(OSError):
+        while data := os.read(own, 65_536):
+            came += len(data)
+    relay.end()
+    os.close(own)
+    assert came == 200_000
 
 
 def task_in(folder: Path, config: str) -> Task:
