@@ -117,7 +117,8 @@ def command(
     _print(terminal, planned, summaries)
     if any(one.scenarios and one.scenarios.differences for one in summaries):
         return DOES_NOT_HOLD
-    return UNDECIDED if any(summary.unscored for summary in summaries) else FINE
+    undecided = any(one.unscored or len(one.skipped) == one.trials for one in summaries)
+    return UNDECIDED if undecided else FINE
 
 
 def _print(terminal: Terminal, planned: list[Planned], summaries: list[RunSummary]) -> None:
