@@ -93,12 +93,10 @@ class RootFolder:
         A folder that holds a mount is mounted on itself, since only what is a mount can neither be
         moved nor replaced by a link: so a process inside cannot turn the next one's mounts aside.
         """
-        targets = {mount.target for mount in mounts}
+        targets = {PurePosixPath(mount.target) for mount in mounts}
+        parents = {parent for target in targets for parent in target.parents[:-1]}
         ancestors = {
-            str(parent)
-            for target in targets
-            for parent in PurePosixPath(target).parents[:-1]
-            if not any(PurePosixPath(other) in (parent, *parent.parents) for other in targets)
+            str(parent) for parent in parents if targets.isdisjoint((parent, *parent.parents))
         }
         own = [Mount(self.path / place[1:], place, writable=True) for place in ancestors]
         ordered = sorted((*own, *mounts), key=lambda mount: len(PurePosixPath(mount.target).parts))

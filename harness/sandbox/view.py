@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from harness.errors import SandboxError
@@ -74,6 +75,7 @@ def etc_files(*, network: bool) -> dict[str, str]:
     return files
 
 
+@cache
 def system_mounts(*, network: bool = False) -> tuple[Mount, ...]:
     """The read-only system folders, and a Python where /usr has none.
 
@@ -90,7 +92,8 @@ def system_mounts(*, network: bool = False) -> tuple[Mount, ...]:
     return tuple(mounts)
 
 
-def system_links() -> dict[str, str]:
+@cache
+def system_links() -> Mapping[str, str]:
     """Symbolic links at the root, by place."""
     paths = [Path("/", name) for name in _ROOT_FOLDERS]
     links = {str(path): str(path.readlink()) for path in paths if path.is_symlink()}
