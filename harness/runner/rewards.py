@@ -81,10 +81,13 @@ def combined(
     if strategy == "final":
         return Verdict(rewards=judged[-1][1].rewards, log=log)
     names = {key: None for _, verdict in judged for key in verdict.rewards}
-    means = {
-        key: math.fsum(verdict.rewards.get(key, 0.0) for _, verdict in judged) / len(judged)
-        for key in names
-    }
+    try:
+        means = {
+            key: math.fsum(verdict.rewards.get(key, 0.0) for _, verdict in judged) / len(judged)
+            for key in names
+        }
+    except OverflowError:
+        return Verdict(error="the steps' rewards are too large to be added", log=log)
     return Verdict(rewards=means, log=log)
 
 

@@ -192,6 +192,13 @@ def test_a_verifier_that_failed_leaves_the_whole_without_a_reward():
     assert found.log == "[step one]\n\n[step two]\nit fell over"
 
 
+def test_rewards_that_cannot_be_added_are_the_verifiers_error():
+    vast = Verdict(rewards={"reward": 1.7e308})
+    found = combined("mean", [("one", vast), ("two", vast)])
+    assert found is not None
+    assert (found.rewards, found.error) == ({}, "the steps' rewards are too large to be added")
+
+
 @pytest.mark.parametrize(
     ("least", "verdict", "why"),
     [
