@@ -52,6 +52,7 @@ class Selection:
     agent_timeout_multiplier: float | None = None
     verifier_timeout_multiplier: float | None = None
 
+    env: tuple[str, ...] = ()
     @property
     def machines(self) -> MachineOptions:
         """What is said of the machines of tasks."""
@@ -61,6 +62,7 @@ class Selection:
             self.agent_timeout_multiplier,
             self.verifier_timeout_multiplier,
         )
+            self.env,
 
     def as_in(self, run: RunRecord) -> Selection:
         """The same trials with the settings that a run had."""

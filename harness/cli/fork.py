@@ -15,6 +15,7 @@ from harness.analysis.misses import group_misses
 from harness.cassette.file.view import read
 from harness.cli import FINE, UNDECIDED
 from harness.cli.execution import REPLAY, Answering, Planned, Selection, check_keys, plan_suite
+from harness.cli.hosting import env_option
 from harness.cli.options import Folder, environment, make_command
 from harness.cli.run_folder import REPORTS, find_run, write_report
 from harness.cli.show import find_trial
@@ -71,6 +72,7 @@ ForkMode = Literal["new_episodes", "none"]
     metavar="DIR",
     help="The new run's folder. [default: a new one under reports/]",
 )
+@env_option
 @click.option("--allow-live", is_flag=True, help="Allow live calls where CI is set.")
 def command(
     terminal: Terminal,
@@ -81,6 +83,7 @@ def command(
     record_mode: ForkMode,
     cassettes: Path,
     out: Path | None,
+    env: tuple[str, ...],
     allow_live: bool,
 ) -> int:
     """Go on with a recorded trial from turn N on, live or with changed settings.
@@ -98,7 +101,7 @@ def command(
     log = find_run(run)
     source = _source(log, trial)
     fork = Fork(run_id=source.run.run_id, trial_id=source.trial.trial_id, turn=turn)
-    planned = source.plan(cassettes, overrides, Answering(record_mode=record_mode), out)
+    planned = source.plan(cassettes, overrides, Answering(record_mode=record_mode), out, env)
     if record_mode != "none":
         check_keys(planned)
     recalled, calls = _recall(source, turn, cassettes, record_mode)
@@ -139,6 +142,7 @@ class _Source:
         overrides: tuple[str, ...] = (),
         answering: Answering = REPLAY,
         out: Path | None = None,
+        env: tuple[str, ...] = (),
     ) -> Planned:
         """The trial alone, as its run had it, with further settings.
 
@@ -151,6 +155,7 @@ class _Source:
             repeats=self.trial.repeat + 1,
             cassettes=cassettes,
             out=out,
+            env=env,
         ).as_in(self.run)
         selection = replace(selection, overrides=(*selection.overrides, *overrides))
         planned = plan_suite(self.run.suite_folder, selection, answering)

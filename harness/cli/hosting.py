@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _LOG = logging.getLogger("harness.cli")
 
 _TIMES = click.FloatRange(min=0, min_open=True, max=1000)
+_VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,15 @@ class MachineOptions:
     agent_timeout_multiplier: float | None = None
     verifier_timeout_multiplier: float | None = None
 
+    env: tuple[str, ...] = ()
+    """Names of this host's variables that tasks are given if they name them."""
     def hosting(self, tasks: Iterable[Task]) -> Hosting:
         """The options and this host's variables, for the machines of some tasks."""
         if self.sandbox == "directory":
             _LOG.warning("--sandbox directory: %s", NOTE)
         variables = environment()
         both = self.timeout_multiplier or 1.0
-        named = {name for task in tasks for name in named_variables(task)}
+        named = {name for task in tasks for name in named_variables(task) if name in variables}
         return Hosting(
             sandbox=self.sandbox,
             settings=SandboxSettings(
@@ -52,7 +56,8 @@ class MachineOptions:
                 index=index_settings(variables),
                 engine=engine_address(variables),
             ),
-            variables={name: variables[name] for name in named if name in variables},
+            variables={name: variables[name] for name in named.intersection(self.env)},
+            withheld=frozenset(named.difference(self.env)),
             agent_timeout=self.agent_timeout_multiplier or both,
             verifier_timeout=self.verifier_timeout_multiplier or both,
         )
@@ -67,7 +72,8 @@ class MachineOptions:
         }
         given = [(name, f"{value:g}") for name, value in times.items() if value is not None]
         sandbox = () if self.sandbox is None else ("--sandbox", self.sandbox)
-        return (*sandbox, *(part for pair in given for part in pair))
+        allowed = [("--env", name) for name in self.env]
+        return (*sandbox, *(part for pair in [*given, *allowed] for part in pair))
 
 
 def _cache(variables: Mapping[str, str]) -> Path:
@@ -93,6 +99,30 @@ def machine_options(function: Function) -> Function:
                 metavar="X",
                 help="Give agents and verifiers X times the time that their task gives.",
             ),
+def _named(
+    _: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    for value in values:
+        if _VARIABLE.fullmatch(value) is None:
+            name = value.partition("=")[0]
+            raise click.BadParameter(
+                f"{value!r} is no variable's name; its value is taken from the environment, as in "
+                f"{name}=… harness … --env {name}",
+                param=param,
+            )
+    return tuple(dict.fromkeys(values))
+
+
+env_option = click.option(
+    "--env",
+    multiple=True,
+    metavar="NAME",
+    callback=_named,
+    help="Give this variable of this machine to the tasks that name it as ${NAME}; repeatable. "
+    "No other is given to any task.",
+)
+
+
             click.option(
                 "--agent-timeout-multiplier",
                 type=_TIMES,
@@ -109,3 +139,4 @@ def machine_options(function: Function) -> Function:
     ):
         function = option(function)
     return function
+            env_option,

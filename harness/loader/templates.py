@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from harness.schema.environment import Environment
 from harness.schema.suite import Task
 
 _TEMPLATE = re.compile(r"\$\{([^}:]+)(?::-(.*))?\}")
@@ -19,6 +20,18 @@ def resolved(env: Mapping[str, str], host: Mapping[str, str]) -> dict[str, str]:
     """
     found = {name: _value(text, host) for name, text in env.items()}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def machine_variables(environment: Environment, host: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a machine's processes.
+
+    Args:
+        environment: the machine; what its Dockerfile sets is no template.
+        host: variables of this host.
+    """
+    own = _own(environment)
+    built = {name: text for name, text in environment.env.items() if name not in own}
+    return built | resolved(own, host)
 
 
 def named_variables(task: Task) -> frozenset[str]:
@@ -48,10 +61,16 @@ def _templates(task: Task) -> Iterator[re.Match[str]]:
 
 def _environments(task: Task) -> Iterator[Mapping[str, str]]:
     if task.environment is not None:
-        yield task.environment.env
+        yield _own(task.environment)
     for step in task.steps:
         yield step.verifier.env
         if step.verifier.environment is not None:
-            yield step.verifier.environment.env
+            yield _own(step.verifier.environment)
         if step.solution is not None:
             yield step.solution.env
+
+
+def _own(environment: Environment) -> dict[str, str]:
+    """The variables that the task's settings name, and no Dockerfile."""
+    names = environment.engine.variables
+    return {name: text for name, text in environment.env.items() if name in names}

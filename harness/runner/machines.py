@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from harness.containers import Container, Sandbox
 from harness.errors import SandboxError
-from harness.loader.templates import resolved, unset_variables
+from harness.loader.templates import machine_variables, unset_variables
 from harness.sandbox.choose import sandbox
 from harness.sandbox.container import SandboxSettings
 from harness.sandbox.docker import DockerSandbox
@@ -29,7 +29,9 @@ class Hosting:
     settings: SandboxSettings | None = None
     """What containers are made with, if not with what they are by themselves."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """This host's variables that tasks name."""
+    """This host's variables that tasks name and are given."""
+    withheld: frozenset[str] = frozenset()
+    """Names of those that they are not given: nobody has allowed it."""
     agent_timeout: float = 1.0
     """Agents and reference solutions get this times the time that their task gives."""
     verifier_timeout: float = 1.0
@@ -55,7 +57,7 @@ class Hosting:
         return self.chosen().open(environment, self._env(environment))
 
     def _env(self, environment: Environment) -> dict[str, str]:
-        return resolved(environment.env, self.variables)
+        return machine_variables(environment, self.variables)
 
 
 def not_runnable(task: Task, hosting: Hosting, *, solution: bool = False) -> str | None:
@@ -74,7 +76,10 @@ def _lacking(task: Task, hosting: Hosting, solution: bool) -> Iterator[str]:
     own = [task.environment, *(step.verifier.environment for step in task.steps)]
     environments = [environment for environment in own if environment is not None]
     for name in unset_variables(task if solution else _without_solutions(task), hosting.variables):
-        yield f"the variable {name} is not set"
+        if name in hosting.withheld:
+            yield f"it wants the variable {name} of this machine; allow it with --env {name}"
+        else:
+            yield f"the variable {name} is not set"
     try:
         chosen = hosting.chosen()
     except SandboxError as error:

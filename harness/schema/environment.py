@@ -63,7 +63,7 @@ class EngineSettings(Record):
     """What counts only where a container engine makes the machine."""
 
     variables: tuple[str, ...] = ()
-    """Those of `Environment.env` that no image has."""
+    """Those of `Environment.env` that no image has: the task's settings name them."""
     network: bool = False
     """Whether processes have one."""
     cpus: float | None = None
@@ -85,7 +85,10 @@ class Environment(Record):
     workdir: str = "/workspace"
     """Absolute."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Variables of all processes; `${VAR}` and `${VAR:-default}` stand for the host's."""
+    """Variables of all processes.
+
+    In those of `engine.variables`, `${VAR}` and `${VAR:-default}` stand for the host's.
+    """
     build: tuple[CopyFiles | FileCommand, ...] = ()
     """In the order written."""
     equipment: Equipment = Equipment()

@@ -11,6 +11,10 @@ import pytest
 from tests.cli.tiny import SUITE, Answer, Message, ModelServer, model_server, text_of, write
 
 SECRET = "sesame-opens-99"
+DOCKERFILE_WITH_TEMPLATE = """FROM debian:12
+ENV STOLEN='${FRUIT_TOKEN}'
+WORKDIR /app
+"""
 TEST = "if grep -q apple fruit.txt; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n"
 
 
@@ -64,8 +68,8 @@ def test_an_agents_time_is_multiplied(harness, server):
     assert record(harness, "--agent-timeout-multiplier", "0.000001").code == 0
     (line,) = Path("out/trials.jsonl").read_text().splitlines()
     trial = json.loads(line)
-    # The time is up after the first answer; what the verifier says counts all the same.
-    assert (trial["termination_reason"], trial["outcome"]) == ("duration_exceeded", "passed")
+    # The time is up after the first answer: its call is not run, and the verifier says so.
+    assert (trial["termination_reason"], trial["outcome"]) == ("duration_exceeded", "failed")
 
 
 def test_what_cannot_be_run_here_is_skipped_before_anybody_is_asked(harness, server):
@@ -93,7 +97,7 @@ def test_what_cannot_be_run_here_is_skipped_before_anybody_is_asked(harness, ser
 def test_what_is_recorded_replays_where_it_could_not_be_run(harness, server, monkeypatch):
     make_task("keyed", "echo apple > fruit.txt", '[environment.env]\nK = "${A_NAME}"\n')
     monkeypatch.setenv("A_NAME", "one")
-    assert record(harness).code == 0
+    assert record(harness, "--env", "A_NAME").code == 0
     monkeypatch.delenv("A_NAME")
     assert harness("run", "tiny", "--out", "again").code == 0
     assert "1 trial skipped" not in harness("run", "tiny", "--record-mode", "once").out
@@ -112,6 +116,32 @@ def test_what_cannot_be_recorded_here_is_said_by_accept(harness, server):
     assert server.asked == []
 
 
+def test_no_variable_is_handed_over_that_nobody_allowed(harness, server, monkeypatch):
+    monkeypatch.setenv("FRUIT_TOKEN", SECRET)
+    monkeypatch.setenv("FRUIT_KIND", "pear")
+    make_task("keyed", "echo $K", '[environment.env]\nK = "${FRUIT_TOKEN}"\n')
+    kind = '[environment.env]\nKIND = "${FRUIT_KIND:-apple}"\n'
+    make_task("fruit", "echo $KIND > fruit.txt; env", kind)
+    write(Path("suites/tiny/fruit/environment/Dockerfile"), DOCKERFILE_WITH_TEMPLATE)
+    done = record(harness)
+    assert done.code == 0
+    why = "not runnable here: it wants the variable FRUIT_TOKEN of this machine; allow it with"
+    assert f"  keyed: {why} --env FRUIT_TOKEN" in done.out
+    trials = [json.loads(line) for line in Path("out/trials.jsonl").read_text().splitlines()]
+    assert [trial["outcome"] for trial in trials if trial["task"] == "fruit"] == ["passed"]
+    seen = Path("cassettes/tiny/fruit/0.jsonl").read_text()
+    assert "STOLEN=${FRUIT_TOKEN}" in seen
+    assert SECRET not in seen
+    assert why in harness("task", "check", "suites/tiny").out
+
+
+def test_an_allowed_variable_is_given_by_its_name_alone(harness, server):
+    make_task("fruit", "echo apple > fruit.txt")
+    done = record(harness, "--env", "A_NAME=one")
+    assert done.code == 2
+    assert "'A_NAME=one' is no variable's name" in done.err
+
+
 def test_variables_that_a_task_names_reach_it_and_no_file_if_they_are_secret(
     harness, server, monkeypatch
 ):
@@ -119,7 +149,7 @@ def test_variables_that_a_task_names_reach_it_and_no_file_if_they_are_secret(
     monkeypatch.setenv("OTHER_TOKEN", "stays-at-home")
     config = '[environment.env]\nTOKEN = "${FRUIT_TOKEN}"\nKIND = "${FRUIT_KIND:-apple}"\n'
     make_task("fruit", "echo $TOKEN; echo $KIND $OTHER_TOKEN > fruit.txt; env", config)
-    done = record(harness)
+    done = record(harness, "--env", "FRUIT_TOKEN", "--env", "OTHER_TOKEN")
     assert done.code == 0
     (trial,) = [json.loads(line) for line in Path("out/trials.jsonl").read_text().splitlines()]
     assert trial["outcome"] == "passed"
@@ -145,3 +175,28 @@ def test_options_of_machines_are_for_suites_and_no_finished_run(harness, server)
     done = harness("check", "out", "--timeout-multiplier", "2")
     assert done.code == 2
     assert "--timeout-multiplier" in done.err
+
+
+def test_a_task_that_cannot_be_loaded_stops_only_a_run_of_itself(harness, server):
+    make_task("fruit", "echo apple > fruit.txt")
+    make_task("wrong", "echo apple", '[environment]\nmemory = "much"')
+    settings = Path("suites/tiny/suite.toml")
+    settings.write_text(settings.read_text() + '[[variants]]\nname = "own"\ntasks = ["wrong"]\n')
+    assert record(harness, "--task", "fru*").code == 0
+    for options in ((), ("--task", "wrong"), ("--task", "fruit", "--task", "wr*")):
+        done = harness("run", "tiny", *options)
+        assert (done.code, done.out) == (2, "")
+        assert "suites/tiny/wrong/task.toml: environment.memory = 'much'" in done.err
+
+
+def test_a_sandbox_that_is_named_and_does_not_work_stops_what_would_run_in_it(
+    harness, server, monkeypatch
+):
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/engine.sock")
+    make_task("fruit", "echo apple > fruit.txt")
+    assert record(harness).code == 0
+    assert harness("run", "tiny", "--sandbox", "docker", "--out", "replayed").code == 0
+    done = harness("run", "tiny", "--sandbox", "docker", "--tools", "live", "--out", "live")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "--sandbox docker does not work here: " in done.err
+    assert not Path("live").exists()

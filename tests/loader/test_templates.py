@@ -3,7 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.loader.task import load_task
-from harness.loader.templates import named_variables, resolved, unset_variables
+from harness.loader.templates import (
+    machine_variables,
+    named_variables,
+    resolved,
+    unset_variables,
+)
 from tests.loader.test_harbor_task import harbor_task
 
 
@@ -28,3 +33,12 @@ def test_the_variables_of_all_parts_of_a_task_are_told(tmp_path: Path):
     assert named_variables(task) == {"ONE", "TWO", "THREE", "FOUR"}
     assert unset_variables(task, {"ONE": "1"}) == ("FOUR", "THREE")
     assert unset_variables(task, {"ONE": "1", "THREE": "", "FOUR": "4"}) == ()
+
+
+def test_what_a_dockerfile_sets_is_no_template(tmp_path: Path):
+    dockerfile = "FROM ubuntu:24.04\nENV A='${ONE}' B='${ONE}'\n"
+    task = load_task(harbor_task(tmp_path / "t", "[environment.env]\nB = '${TWO}'\n", dockerfile))
+    assert task.environment is not None
+    assert named_variables(task) == {"TWO"}
+    host = {"ONE": "secret", "TWO": "2"}
+    assert machine_variables(task.environment, host) == {"A": "${ONE}", "B": "2"}

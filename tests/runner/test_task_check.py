@@ -92,7 +92,7 @@ def test_a_task_without_a_reference_solution_does_not_hold(tmp_path, hosting):
     ("environment", "why"),
     [
         ({"needs": ("2 GPUs",)}, "2 GPUs"),
-        ({"env": {"TOKEN": "${NOT_SET}"}}, "NOT_SET"),
+        ({"env": {"TOKEN": "${NOT_SET}"}, "engine": {"variables": ["TOKEN"]}}, "NOT_SET"),
     ],
 )
 def test_what_this_machine_cannot_give_is_told_and_nothing_is_run(
