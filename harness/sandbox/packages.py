@@ -2,8 +2,8 @@
 
 pip runs where the environment is mounted later, so that its scripts name the right interpreter,
 and what a package's own build does reaches nothing of the host. Builds share downloads as long as
-they install wheels alone: that runs no code of a package. One that has to run such code gets no
-share in what others install from.
+they install wheels alone into an environment that holds none: that runs no code of a package. One
+that has to run such code gets no share in what others install from.
 
 A version that was built for other Pythons alone is replaced by the one that comes closest, and
 that is told: most tasks do not depend on it, and building it here would take long and often fail.
@@ -59,6 +59,8 @@ _TAKEN = "taken.json"
 it, too."""
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
+_PATHS = "pip.pth"
+"""What an environment without packages holds: where its pip is."""
 _MAKE = """\
 set -eu
 python=$1 place=$2 paths=$3
@@ -167,7 +169,7 @@ class Packages:
             remove(partial)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Build:
     """One environment on its way."""
 
@@ -181,6 +183,8 @@ class _Build:
     """Words with those that took their place."""
     from_source: set[str] = field(default_factory=set)
     """Names of packages that have no wheel, and are built."""
+    is_untouched: bool = False
+    """Whether no code of a package can have run in it, or be run by the next pip."""
 
     def fresh(self) -> None:
         """Begin with an environment that holds nothing."""
@@ -191,6 +195,7 @@ class _Build:
         made = self._run(["/bin/sh", "-c", _MAKE, "sh", self.python, self.place, paths])
         if made.exit_code != 0:
             raise self._failed(made, "its Python must have the venv module")
+        self.is_untouched = True
 
     def install(self) -> None:
         """Install everything the way that is quick, and if need be the ways that are not."""
@@ -257,20 +262,32 @@ class _Build:
         return [*command, "--no-input", "--progress-bar=off", "--disable-pip-version-check"]
 
     def _pip(self, words: Sequence[str], *, wheels: bool = False) -> ProcessResult:
-        """Install, with the shared downloads if only wheels are."""
+        """Install, with the shared downloads if only wheels are, and nothing was before.
+
+        pip runs in the environment: its Python obeys the .pth files of what is installed there.
+        """
         mounts = [*self.packages.settings.mounts]
-        options = ["--no-cache-dir"]
+        shares = wheels and not self.from_source and self.is_untouched
+        options = ["--only-binary=:all:"] if wheels else []
         if wheels:
-            options = ["--only-binary=:all:"]
             words = [self.taken.get(word, word) for word in words]
-        if wheels and not self.from_source:
+        if wheels and self.from_source:
+            options.append(f"--no-binary={','.join(sorted(self.from_source))}")
+        if shares:
             downloads = self.packages.cache / "pip"
             downloads.mkdir(parents=True, exist_ok=True)
             mounts.append(Mount(downloads, _DOWNLOADS, writable=True))
             options.append(f"--cache-dir={_DOWNLOADS}")
-        elif wheels:
-            options += ["--no-cache-dir", f"--no-binary={','.join(sorted(self.from_source))}"]
-        return self._run([*self._command(), *words, *options], mounts, self.packages.settings.env)
+        else:
+            options.append("--no-cache-dir")
+        command = [*self._command(), *words, *options]
+        result = self._run(command, mounts, self.packages.settings.env)
+        self.is_untouched = shares and not self._holds_packages()
+        return result
+
+    def _holds_packages(self) -> bool:
+        found = (self.partial / "env").glob("lib/python*/site-packages/*")
+        return any(path.name != _PATHS for path in found)
 
     def _run(
         self, command: Sequence[str], mounts: Sequence[Mount] = (), env: Mapping[str, str] = {}

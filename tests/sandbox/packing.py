@@ -47,9 +47,21 @@ def wheel(
     requires: Sequence[str] = (),
     extras: Sequence[str] = (),
     scripts: Mapping[str, str] = {},
+    files: Mapping[str, str] = {},
     tag: str = "py3-none-any",
 ) -> None:
-    """A wheel with one module, whose `main` prints its name, its version and its arguments."""
+    """A wheel with one module, whose `main` prints its name, its version and its arguments.
+
+    Args:
+        folder: Where it is made.
+        name: The package's, and the module's.
+        version: Its version.
+        requires: Requirements.
+        extras: Names of extras.
+        scripts: Commands with their functions.
+        files: More that it has: path -> text.
+        tag: Which Pythons it is for.
+    """
     about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     about += "".join(f"Provides-Extra: {extra}\n" for extra in extras)
     about += "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
@@ -63,6 +75,8 @@ def wheel(
         file.writestr(f"{info}/entry_points.txt", f"[console_scripts]\n{entries}")
         file.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
         file.writestr(f"{info}/RECORD", "")
+        for path, text in files.items():
+            file.writestr(path, text)
 
 
 def sdist(folder: Path, name: str, version: str, look: str) -> None:

@@ -165,6 +165,21 @@ def test_what_is_installed_later_replaces_what_it_does_not_go_with(shop: Worksho
     assert shop.python(equipped, "import base; base.main()") == "base 2.0"
 
 
+def test_what_a_wheel_has_python_run_has_no_part_in_the_shared_downloads(shop: Workshop):
+    plant = "import os; [open(f'{place}/planted', 'w') for place in PLACES if os.path.isdir(place)]"
+    plant = plant.replace("PLACES", "('/opt/venv', '/opt/downloads')")
+    wheel(shop.index, "hook", files={"hook.pth": f"{plant}\n"})
+    wheel(shop.index, "base", "1.0")
+    wheel(shop.index, "base", "2.0")
+    wheel(shop.index, "top", requires=["base==2.0"])
+
+    # pip runs once for each: together they do not go.
+    shop.equip("hook", "base==1.0", "top")
+
+    assert [path.parent.parent.name for path in shop.cache.rglob("planted")] == ["packages"]
+    assert (shop.cache / "pip").is_dir()
+
+
 def test_a_package_may_be_built_with_what_was_installed_before_it(shop: Workshop):
     wheel(shop.index, "builder")
     sdist(
