@@ -98,8 +98,9 @@ def selection(function: Function) -> Function:
                 "overrides",
                 multiple=True,
                 metavar="KEY=VALUE",
-                help="Override a setting, as in loop.max_iterations=5; repeatable. A scenario "
-                "keeps what it sets itself.",
+                help="Override a setting of every variant: loop.max_iterations=5, model.name=NAME, "
+                "skills=none|curated|DIR, disclosure=full|on_demand, repeats=3; repeatable. A "
+                "scenario keeps what it sets itself.",
             ),
             click.option(
                 "--preset",

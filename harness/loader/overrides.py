@@ -10,9 +10,12 @@ from typing import Any
 from harness.errors import ConfigurationError
 from harness.loader.reading import known, validated
 from harness.schema.loop_config import LoopConfig
-from harness.schema.suite_file import SuiteFile
+from harness.schema.presets import Disclosure
+from harness.schema.suite_file import SuiteFile, VariantFile
 
 _EXAMPLES = {"loop": "max_iterations=5", "model": "temperature=0.2"}
+_OF_VARIANTS = ("skills", "disclosure")
+_KEYS = ("loop", "model", "repeats", *_OF_VARIANTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,9 @@ class Overrides:
     loop: dict[str, Any]
     model: dict[str, Any]
     repeats: int | None
+    skills: str | None = None
+    """Of every variant; a folder is relative to the current one."""
+    disclosure: Disclosure | None = None
 
 
 def parse_overrides(overrides: Sequence[str], file: SuiteFile) -> Overrides:
@@ -36,7 +42,13 @@ def parse_overrides(overrides: Sequence[str], file: SuiteFile) -> Overrides:
         change, parts = _change(text, where)
         _check_override(change, parts, file, where)
         merged = merge(merged, change)
-    return Overrides(merged.get("loop", {}), merged.get("model", {}), merged.get("repeats"))
+    return Overrides(
+        merged.get("loop", {}),
+        merged.get("model", {}),
+        merged.get("repeats"),
+        merged.get("skills"),
+        merged.get("disclosure"),
+    )
 
 
 def named_model(overrides: Sequence[str]) -> dict[str, Any]:
@@ -66,11 +78,12 @@ def _change(text: str, where: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _check_override(change: dict[str, Any], parts: list[str], file: SuiteFile, where: str) -> None:
-    if parts[0] not in ("loop", "model", "repeats"):
-        raise ConfigurationError(
-            f"{where}: {parts[0]!r} cannot be set; {known(('loop', 'model', 'repeats'), parts[0])}"
-        )
-    if parts[0] != "repeats" and len(parts) == 1:
+    if parts[0] not in _KEYS:
+        raise ConfigurationError(f"{where}: {parts[0]!r} cannot be set; {known(_KEYS, parts[0])}")
+    if parts[0] in _OF_VARIANTS:
+        validated(VariantFile, {"name": "any", **change}, where=where)
+        return
+    if parts[0] in _EXAMPLES and len(parts) == 1:
         raise ConfigurationError(
             f"{where}: name a key of it, as in {parts[0]}.{_EXAMPLES[parts[0]]}"
         )

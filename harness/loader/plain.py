@@ -11,6 +11,7 @@ from harness.errors import BadInputError
 from harness.loader.overrides import named_model
 from harness.loader.reading import validated
 from harness.schema.names import Name
+from harness.schema.presets import PRESETS, PresetName
 from harness.schema.suite import ModelConfig
 from harness.schema.suite_file import SuiteFile, VariantFile
 
@@ -44,7 +45,9 @@ def task_folders(folder: Path) -> list[Path]:
     return [one for one in children if not one.name.startswith((".", "_")) and is_task(one)]
 
 
-def plain_suite(folder: Path, overrides: Sequence[str]) -> SuiteFile:
+def plain_suite(
+    folder: Path, overrides: Sequence[str], preset: PresetName | None = None
+) -> SuiteFile:
     """What a suite.toml would say; the model is `NO_MODEL` if the overrides name none.
 
     Raises:
@@ -52,10 +55,12 @@ def plain_suite(folder: Path, overrides: Sequence[str]) -> SuiteFile:
     """
     named = named_model(overrides)
     model = validated(ModelConfig, named, where="--set model") if named else NO_MODEL
+    # A protocol in text says itself how the agent works and ends, and nothing else may.
+    has_own = preset is not None and "text_protocol" in PRESETS[preset]
     return SuiteFile(
         name=_name(folder),
         version=1,
-        system=_SYSTEM,
+        system="" if has_own else _SYSTEM,
         model=model,
         variants=(VariantFile(name=VARIANT, skills="curated"),),
     )

@@ -62,6 +62,11 @@ def load_scenarios(
             f"--set model.{next(iter(changes.model))}: scenarios ask no model; leave it out for"
             f" {path}"
         )
+    for key in ("skills", "disclosure"):
+        if getattr(changes, key) is not None:
+            raise ConfigurationError(
+                f"--set {key}: scenarios are given no skills; leave it out for {path}"
+            )
     if changes.repeats not in (None, 1):
         refuse_repeats(f"--set repeats={changes.repeats}", path)
     loop = validated(LoopConfig, changes.loop, where="--set loop")

@@ -163,7 +163,7 @@ def chosen_skills(entry: VariantFile, suite: Path, where: str) -> ChosenSkills |
 
     Args:
         entry: The variant.
-        suite: The folder that it is relative to.
+        suite: The folder that it is relative to; the suite's, or for `--set` the current one.
         where: How errors call the variant.
 
     Raises:
@@ -176,7 +176,7 @@ def chosen_skills(entry: VariantFile, suite: Path, where: str) -> ChosenSkills |
     if not found:
         raise ConfigurationError(
             f"{where}: skills = {entry.skills!r}: no {FILE} in a folder of {folder}; give `none`,"
-            " `curated`, or a folder of skills, relative to this file"
+            " `curated`, or a folder of skills"
         )
     skills = tuple(load_skill(path, place) for place, path in found.items())
     names = [skill.name for skill in skills]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ def load_suite(
     path = folder / "suite.toml"
     if not path.is_file() and is_tasks(folder):
         path = folder
-        file = plain_suite(folder, overrides)
+        file = plain_suite(folder, overrides, preset)
     else:
         file = validated(SuiteFile, read_toml(path, purpose=_PURPOSE), where=str(path))
     check_raising(file, str(path))
@@ -66,7 +66,7 @@ def load_suite(
             " --set model.provider=PROVIDER --set model.name=NAME"
         )
     changes = parse_overrides(overrides, file)
-    loaded = _load_tasks(folder, on_broken)
+    loaded, left_out = _load_tasks(folder, on_broken)
     tasks = tuple(_with_model_overrides(task, changes.model) for task in loaded)
     variants = tuple(_variant(entry, file, changes, path, preset) for entry in file.variants)
     suite = Suite(
@@ -81,7 +81,7 @@ def load_suite(
         variants=variants,
         recording=file.recording,
     )
-    _check_fit(suite, path)
+    _check_fit(suite, path, left_out)
     return suite
 
 
@@ -115,6 +115,11 @@ def _variant(
     loop = merge(file.loop.model_dump(mode="json", exclude_unset=True), PRESETS[chosen])
     loop = merge(loop, entry.loop.model_dump(mode="json", exclude_unset=True))
     model = merge(file.model.model_dump(mode="json", exclude_unset=True), entry.model)
+    if changes.skills is not None:
+        entry = entry.model_copy(update={"skills": changes.skills})
+        chosen_ones = chosen_skills(entry, Path(), f"--set skills={changes.skills}")
+    else:
+        chosen_ones = chosen_skills(entry, path.parent, where)
     return Variant(
         name=entry.name,
         description=entry.description,
@@ -122,8 +127,8 @@ def _variant(
         preset=chosen,
         loop=validated(LoopConfig, merge(loop, changes.loop), where=f"{where}: loop"),
         skills=entry.skills,
-        chosen=chosen_skills(entry, path.parent, where),
-        disclosure=entry.disclosure,
+        chosen=chosen_ones,
+        disclosure=changes.disclosure or entry.disclosure,
         tasks=entry.tasks,
     )
 
@@ -136,7 +141,8 @@ def _with_model_overrides(task: Task, change: Mapping[str, Any]) -> Task:
 
 def _load_tasks(
     folder: Path, on_broken: Callable[[Path, BadInputError], None] | None
-) -> list[Task]:
+) -> tuple[list[Task], list[str]]:
+    """The tasks, and the names of those that are left out."""
     tasks, broken = [], []
     for found in task_folders(folder):
         try:
@@ -154,17 +160,17 @@ def _load_tasks(
         raise BadInputError(
             f"{folder}: no task in it; a task is a folder with a task.toml or a task.md"
         )
-    return tasks
+    return tasks, [place.name for place, _ in broken]
 
 
-def _check_fit(suite: Suite, path: Path) -> None:
+def _check_fit(suite: Suite, path: Path, left_out: Sequence[str]) -> None:
     names = [variant.name for variant in suite.variants]
     for name in names:
         if names.count(name) > 1:
             raise ConfigurationError(f"{path}: two variants are called {name!r}; rename one")
     for variant in suite.variants:
         _check_loop(variant, path)
-        _check_patterns(variant, suite.tasks, path)
+        _check_patterns(variant, (*(task.name for task in suite.tasks), *left_out), path)
         for task in suite.tasks:
             if applies(variant, task):
                 _check_model(resolve_model(variant, task), variant, path)
@@ -205,8 +211,7 @@ def _check_loop(variant: Variant, path: Path) -> None:
     refuse_named_conditions(variant.loop, where)
 
 
-def _check_patterns(variant: Variant, tasks: Iterable[Task], path: Path) -> None:
-    names = [task.name for task in tasks]
+def _check_patterns(variant: Variant, names: Sequence[str], path: Path) -> None:
     for pattern in variant.tasks:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise ConfigurationError(

@@ -35,6 +35,29 @@ def test_a_folder_of_tasks_is_a_suite(tmp_path: Path):
     assert suite.system
 
 
+def test_skills_are_set_from_the_command_line_for_every_variant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tasks(tmp_path / "bench")
+    monkeypatch.chdir(tmp_path)
+    write(Path("ours/tidy/SKILL.md"), "---\nname: tidy\ndescription: Keep order.\n---\nDo.\n")
+    (none,) = load_suite(folder, overrides=[*MODEL, "skills=none"]).variants
+    assert (none.skills, none.chosen, none.disclosure) == ("none", None, None)
+    settings = [*MODEL, "skills=ours", "disclosure=on_demand"]
+    (chosen,) = load_suite(folder, overrides=settings).variants
+    assert chosen.chosen is not None
+    assert [skill.name for skill in chosen.chosen.skills] == ["tidy"]
+    assert chosen.disclosure == "on_demand"
+    suite = load_suite(make_suite(tmp_path / "small", suite=SUITE), overrides=["skills=curated"])
+    assert {variant.skills for variant in suite.variants} == {"curated"}
+
+
+def test_a_preset_that_has_its_own_words_is_given_none_of_ours(tmp_path: Path):
+    folder = tasks(tmp_path / "bench")
+    assert load_suite(folder, overrides=MODEL, preset="terminus2").system == ""
+    assert load_suite(folder, overrides=MODEL, preset="maestro").system
+
+
 def test_one_task_is_a_suite_of_its_parents_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = tasks(tmp_path / "bench")
     suite = load_suite(folder / "b", overrides=MODEL)
@@ -70,6 +93,9 @@ def test_what_needs_no_model_gets_the_tasks_and_the_variants_name(tmp_path: Path
         ([*MODEL, "loop.max_iteration=1"], "did you mean 'max_iterations'?"),
         (["model.provider=scripted", "model.name=x"], "answers scenarios only"),
         (["model"], "key=value"),
+        ([*MODEL, "disclosure=some"], "--set disclosure=some: disclosure = 'some'"),
+        ([*MODEL, "skills=3"], "--set skills=3: skills = 3"),
+        ([*MODEL, "skills=nowhere"], "--set skills=nowhere: skills = 'nowhere': no SKILL.md"),
     ],
 )
 def test_a_wrong_model_is_named(tmp_path: Path, overrides: list[str], told: str):

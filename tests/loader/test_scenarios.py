@@ -86,6 +86,8 @@ def test_neither_repeats_nor_a_model_can_be_set(tmp_path: Path):
     message = refused(tmp_path, scenario(), "model.temperature=1")
     assert message.startswith("--set model.temperature")
     assert "ask no model" in message
+    message = refused(tmp_path, scenario(), "disclosure=full")
+    assert message.startswith("--set disclosure: scenarios are given no skills")
 
 
 HOOK = {"hook": "before_tool", "action": "skip", "result": "x"}

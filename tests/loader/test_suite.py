@@ -105,7 +105,7 @@ def test_of_two_overrides_of_a_key_the_last_counts(tmp_path: Path):
         ("model.name=7", ["model.name = 7", "string"]),
         ("repeats=0", ["repeats = 0"]),
         ("repeat=1", ["'repeat'", "did you mean 'repeats'?"]),
-        ("system=hello", ["'system' cannot be set", "loop, model, repeats"]),
+        ("system=hello", ["'system' cannot be set", "disclosure, loop, model, repeats, skills"]),
         ("repeats", ["key=value"]),
         ("loop=1", ["loop.max_iterations=5"]),
         ("loop..x=1", ["key=value"]),
