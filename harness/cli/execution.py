@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.backends.local import LocalBackend
@@ -51,8 +52,8 @@ class Selection:
     timeout_multiplier: float | None = None
     agent_timeout_multiplier: float | None = None
     verifier_timeout_multiplier: float | None = None
-
     env: tuple[str, ...] = ()
+
     @property
     def machines(self) -> MachineOptions:
         """What is said of the machines of tasks."""
@@ -61,8 +62,8 @@ class Selection:
             self.timeout_multiplier,
             self.agent_timeout_multiplier,
             self.verifier_timeout_multiplier,
-        )
             self.env,
+        )
 
     def as_in(self, run: RunRecord) -> Selection:
         """The same trials with the settings that a run had."""
@@ -76,6 +77,11 @@ class Selection:
             agent_timeout_multiplier=None if agent == 1 else agent,
             verifier_timeout_multiplier=None if verifier == 1 else verifier,
         )
+
+    def refuse_broken(self, place: Path, error: BadInputError) -> None:
+        """Raise the error of a task that cannot be loaded, if it is among those chosen."""
+        if not self.tasks or any(fnmatchcase(place.name, glob) for glob in self.tasks):
+            raise error
 
     @property
     def variant_names(self) -> list[str]:
@@ -93,6 +99,11 @@ class Answering:
     pace: Pace = "fast"
     faults: str | None = None
     """As in `--faults`."""
+
+    @property
+    def runs_live(self) -> bool:
+        """Whether tools and verifiers may really run."""
+        return self.tools == "live" or self.record_mode != "none"
 
 
 REPLAY = Answering()
@@ -129,9 +140,13 @@ def plan_suite(argument: str, selection: Selection, answering: Answering = REPLA
     _check_folder(selection.cassettes)
     faults = None if answering.faults is None else FaultPlan.parse(answering.faults)
     suite = load_suite(
-        suite_folder(argument), overrides=selection.overrides, preset=selection.preset
+        suite_folder(argument),
+        overrides=selection.overrides,
+        preset=selection.preset,
+        on_broken=selection.refuse_broken,
     )
-    if any(task.scenario is not None for task in suite.tasks):
+    scripted = any(task.scenario is not None for task in suite.tasks)
+    if scripted:
         _check_scenario_options(suite, selection, answering)
     cells = plan(
         suite,
@@ -142,6 +157,8 @@ def plan_suite(argument: str, selection: Selection, answering: Answering = REPLA
     check_loops(spec for cell in cells if cell.repeat == 0 for spec in cell.specs)
     variables = environment()
     keys = {vendor.key_variable for vendor in VENDORS.values()}
+    if answering.runs_live and not scripted:
+        selection.machines.check_sandbox()
     hosting = selection.machines.hosting(suite.tasks)
     settings = TrialSettings(
         cassettes=selection.cassettes,

@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 import click
 
 from harness.cli.options import environment
+from harness.errors import BadInputError
 from harness.loader.templates import named_variables
 from harness.runner.machines import Hosting
-from harness.sandbox.choose import KINDS
+from harness.sandbox.choose import KINDS, problem
 from harness.sandbox.container import SandboxSettings
 from harness.sandbox.directory import NOTE
 from harness.sandbox.engine.api import engine_address
@@ -27,8 +28,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _LOG = logging.getLogger("harness.cli")
 
-_TIMES = click.FloatRange(min=0, min_open=True, max=1000)
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_TIMES = click.FloatRange(min=0, min_open=True, max=1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,9 @@ class MachineOptions:
     timeout_multiplier: float | None = None
     agent_timeout_multiplier: float | None = None
     verifier_timeout_multiplier: float | None = None
-
     env: tuple[str, ...] = ()
     """Names of this host's variables that tasks are given if they name them."""
+
     def hosting(self, tasks: Iterable[Task]) -> Hosting:
         """The options and this host's variables, for the machines of some tasks."""
         if self.sandbox == "directory":
@@ -61,6 +62,21 @@ class MachineOptions:
             agent_timeout=self.agent_timeout_multiplier or both,
             verifier_timeout=self.verifier_timeout_multiplier or both,
         )
+
+    def check_sandbox(self) -> None:
+        """Refuse a sandbox that is asked for by its name and does not work here.
+
+        Raises:
+            BadInputError: says why.
+        """
+        if self.sandbox is None:
+            return
+        reason = problem(self.sandbox, engine_address(environment()))
+        if reason is not None:
+            raise BadInputError(
+                f"--sandbox {self.sandbox} does not work here: {reason}; `harness doctor` says"
+                " which do"
+            )
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -83,25 +99,7 @@ def _cache(variables: Mapping[str, str]) -> Path:
     return Path(*(found[:1] or [tempfile.gettempdir()]), "loop-harness")
 
 
-def machine_options(function: Function) -> Function:
-    """The options that `run` and `task check` share; they come as keywords of `MachineOptions`."""
-    for option in reversed(
-        (
-            click.option(
-                "--sandbox",
-                type=click.Choice(KINDS),
-                help="What commands run in; directory holds nothing back and is for trusted tasks "
-                "only.  [default: the first of bubblewrap and unshare that works]",
-            ),
-            click.option(
-                "--timeout-multiplier",
-                type=_TIMES,
-                metavar="X",
-                help="Give agents and verifiers X times the time that their task gives.",
-            ),
-def _named(
-    _: click.Context, param: click.Parameter, values: tuple[str, ...]
-) -> tuple[str, ...]:
+def _named(_: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     for value in values:
         if _VARIABLE.fullmatch(value) is None:
             name = value.partition("=")[0]
@@ -123,6 +121,22 @@ env_option = click.option(
 )
 
 
+def machine_options(function: Function) -> Function:
+    """The options that `run` and `task check` share; they come as keywords of `MachineOptions`."""
+    for option in reversed(
+        (
+            click.option(
+                "--sandbox",
+                type=click.Choice(KINDS),
+                help="What commands run in; directory holds nothing back and is for trusted tasks "
+                "only.  [default: the first of bubblewrap and unshare that works]",
+            ),
+            click.option(
+                "--timeout-multiplier",
+                type=_TIMES,
+                metavar="X",
+                help="Give agents and verifiers X times the time that their task gives.",
+            ),
             click.option(
                 "--agent-timeout-multiplier",
                 type=_TIMES,
@@ -135,8 +149,8 @@ env_option = click.option(
                 metavar="X",
                 help="The same for verifiers alone.",
             ),
+            env_option,
         )
     ):
         function = option(function)
     return function
-            env_option,

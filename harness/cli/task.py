@@ -27,7 +27,7 @@ from harness.schema.suite import Task
 MOST_REPEATS = 100
 _REASON_CHARS = 70
 """Of a reason that are shown in the table."""
-_DATA = ("task", "runnable", "oracle", "nop", "reason", "duration_s")
+_DATA = ("task", "runnable", "oracle", "nop", "reason", "duration_s", "ignored", "log")
 
 
 @click.group("task", epilog="Example: harness task check suites/basics")
@@ -69,13 +69,16 @@ def _check(
     A task that needs what this machine does not give is no failure: `not runnable here: ...` says
     what it needs. One that cannot be loaded is a failure, and the others are checked all the same.
     -v lists what of a Dockerfile is not done here, and how the tests of a task that does not hold
-    ended. With --json, a list of {task, runnable, oracle, nop, reason, duration_s}.
+    ended. With --json, a list of {task, runnable, oracle, nop, reason, duration_s, ignored, log};
+    log is the end of what was written where a task does not hold.
 
     Exits with 0 where every task that can be run holds, 1 where one does not, 3 where none can be
     run or the sandbox failed.
     """
     tasks, broken = _tasks(suite, globs)
-    hosting = MachineOptions(**options).hosting(tasks)
+    machines = MachineOptions(**options)
+    machines.check_sandbox()
+    hosting = machines.hosting(tasks)
     work = [CheckJob(task, hosting, repeat) for task in tasks]
     redactor = Redactor(secrets_in(environment(), handed_down=hosting.variables))
     jobs = min(jobs or os.cpu_count() or 1, len(tasks) or 1)
@@ -164,7 +167,11 @@ def _lines(found: Sequence[TaskCheck], *, detailed: bool) -> list[str]:
     holding = sum(one.holds for one in found)
     ran = sum(one.runnable for one in found)
     broken = sum(one.broken for one in found)
-    lines.append(f"{holding} of {numbers.plural(ran, 'task')} that can be run here hold.")
+    if ran:
+        verb = "holds" if 1 in (holding, ran) else "hold"
+        lines.append(f"{holding} of {numbers.plural(ran, 'task')} that can be run here {verb}.")
+    if not detailed and any(one.log for one in found):
+        lines.append("-v shows what was written in what does not hold.")
     if broken:
         lines.append(f"{numbers.plural(broken, 'task')} cannot be loaded.")
     if ran + broken < len(found):

@@ -46,7 +46,15 @@ def test_tasks_that_hold_are_told_in_a_table_and_as_json(harness):
     assert lines[-1] == "2 of 2 tasks that can be run here hold."
     (found,) = harness("task", "check", "tasks", "--task", "app*", "--json").json
     assert found.pop("duration_s") > 0
-    assert found == {"task": "apples", "runnable": True, "oracle": 1, "nop": 0, "reason": None}
+    assert "EXPOSE" in found.pop("ignored")[0]
+    assert found == {
+        "task": "apples",
+        "runnable": True,
+        "oracle": 1,
+        "nop": 0,
+        "reason": None,
+        "log": "",
+    }
 
 
 def test_one_that_does_not_hold_is_exit_code_1_and_is_shown_in_detail(harness):
@@ -59,7 +67,14 @@ def test_one_that_does_not_hold_is_exit_code_1_and_is_shown_in_detail(harness):
     assert "  | looking closely" in done.out
     assert "not done here: " in done.out
     assert "EXPOSE" in done.out
-    assert done.out.splitlines()[-1] == "1 of 2 tasks that can be run here hold."
+    assert done.out.splitlines()[-1] == "1 of 2 tasks that can be run here holds."
+    (found,) = harness("task", "check", "tasks", "--task", "pears", "--json").json
+    assert found["log"] == "looking closely\n"
+    short = harness("task", "check", "tasks", "--task", "pears").out.splitlines()
+    assert short[-2:] == [
+        "0 of 1 task that can be run here holds.",
+        "-v shows what was written in what does not hold.",
+    ]
 
 
 def test_what_cannot_be_run_here_is_no_failure_while_another_one_can(harness):
@@ -81,7 +96,7 @@ def test_a_task_that_cannot_be_loaded_is_told_beside_the_others_and_is_exit_code
     assert "wrong  no" in done.out
     assert "tasks/wrong/task.toml: environment.memory = 'much': write it like 512M" in done.out
     assert done.out.splitlines()[-2:] == [
-        "1 of 1 task that can be run here hold.",
+        "1 of 1 task that can be run here holds.",
         "1 task cannot be loaded.",
     ]
     alone = harness("task", "check", "tasks", "--task", "wro*", "--json")
@@ -109,10 +124,12 @@ def test_packages_that_cannot_be_had_leave_it_undecided(harness, monkeypatch):
         (["tasks", "--repeat", "0"], "--repeat"),
         (["tasks", "--sandbox", "chroot"], "--sandbox"),
         (["tasks", "--timeout-multiplier", "0"], "--timeout-multiplier"),
+        (["tasks", "--sandbox", "docker"], "--sandbox docker does not work here: "),
     ],
 )
-def test_bad_input_is_exit_code_2_and_one_line(harness, arguments, said):
+def test_bad_input_is_exit_code_2_and_one_line(harness, monkeypatch, arguments, said):
     make_task("apples")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/engine.sock")
     write(Path("played", "a.yaml"), "- id: a\n  turns: [{text: hi}]\n  expect: {iterations: 1}\n")
     done = harness("task", "check", *arguments)
     assert (done.code, done.out) == (2, "")
@@ -155,6 +172,6 @@ def test_a_secret_that_a_task_is_given_is_not_shown(harness, monkeypatch):
     monkeypatch.setenv("FRUIT_TOKEN", "sesame-opens-99")
     config = '[verifier.env]\nTOKEN = "${FRUIT_TOKEN}"\n'
     make_task("apples", test="echo given $TOKEN\necho 0 > /logs/verifier/reward.txt", config=config)
-    done = harness("task", "check", "tasks", "-v")
+    done = harness("task", "check", "tasks", "-v", "--env", "FRUIT_TOKEN")
     assert "  | given " in done.out
     assert "sesame" not in done.out + done.err
