@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from harness.cassette.replay.echo import outputs
 from harness.schema.record import JsonObject
 from harness.values import ToolInvocation, ToolOutcome
+
+_TYPES = "keystrokes"
+"""The argument with what a terminal tool types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class Differences:
         with self._lock:
             ran = tuple(self._ran)
         turns: dict[str, list[Difference]] = {}
+        typed: list[str] = []
         for one in ran:
             if one.turn is not None:
                 turns.setdefault(one.turn, []).append(one.found)
@@ -74,8 +79,10 @@ class Differences:
         for one in ran:
             if one.turn is None:
                 found.append(one.found)
-            elif (calls := turns.pop(one.turn, None)) and (differs := self._of_turn(calls)):
-                found.append(differs)
+            elif calls := turns.pop(one.turn, None):
+                before, typed = typed, [keys for call in calls for keys in _typed(call)]
+                if differs := self._of_turn(calls, [*before, *typed]):
+                    found.append(differs)
         return found
 
     def _alike(self, recorded: ToolOutcome, live: ToolOutcome) -> bool:
@@ -85,16 +92,28 @@ class Differences:
             live.asks,
         )
 
-    def _of_turn(self, calls: list[Difference]) -> Difference | None:
+    def _of_turn(self, calls: list[Difference], typed: list[str]) -> Difference | None:
         recorded, live = (
             _joined(outcomes)
             for outcomes in ([one.recorded for one in calls], [one.live for one in calls])
         )
         # After the last recorded answer nothing is known of what its calls gave.
-        if not recorded or _bare(self._same_text(recorded)) == _bare(self._same_text(live)):
+        if not recorded:
+            return None
+        recorded, live = self._same_text(recorded), self._same_text(live)
+        if typed:
+            recorded, live = outputs(recorded, live, typed)
+        if _bare(recorded) == _bare(live):
             return None
         last = calls[-1]
         return Difference(last.name, last.arguments, ToolOutcome(recorded), ToolOutcome(live))
+
+
+def _typed(call: Difference) -> Iterator[str]:
+    """What a call types into a terminal, if it does."""
+    keys = call.arguments.get(_TYPES)
+    if isinstance(keys, str):
+        yield keys
 
 
 def _joined(outcomes: Iterable[ToolOutcome]) -> str:
