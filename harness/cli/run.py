@@ -25,7 +25,13 @@ from harness.cli.options import environment, make_command, selection
 from harness.cli.run_folder import write_report
 from harness.cli.summary import RunSummary, summarise, summary_lines
 from harness.cli.terminal import Terminal
-from harness.cli.unscored import difference_lines, fault_lines, request_lines, unscored_lines
+from harness.cli.unscored import (
+    difference_lines,
+    fault_lines,
+    request_lines,
+    unjudged_lines,
+    unscored_lines,
+)
 from harness.errors import BadInputError
 from harness.schema.recording import Front, Pace
 from harness.schema.results import RecordMode, ToolsMode
@@ -126,7 +132,8 @@ def _print(terminal: Terminal, planned: list[Planned], summaries: list[RunSummar
     for summary in summaries:
         lines += [*summary_lines(summary), "", *difference_lines(summary.tool_differences)]
         lines += request_lines(summary.request_differences)
-        lines += [*fault_lines(summary), *skipped_lines(summary.skipped)]
+        lines += [*fault_lines(summary), *skipped_lines(summary.skipped, detailed=terminal.verbosity > 0)]
+        lines += unjudged_lines(summary.unjudged)
         lines.append(f"Report: {summary.report}")
     terminal.result({"runs": [one.model_dump(mode="json") for one in summaries]}, lines)
     for one, summary in zip(planned, summaries, strict=True):

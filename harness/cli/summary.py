@@ -18,6 +18,7 @@ from harness.runner.log import RunLog
 from harness.schema.loop_config import UNSCORED, TerminationReason
 from harness.schema.record import Record
 from harness.schema.results import RequestChange, RunRecord, ToolChange, TrialRecord
+from harness.scorers.outcome import reward
 from harness.scorers.scenario import NAME as SCENARIO
 
 
@@ -89,6 +90,8 @@ class RunSummary(Record):
     """Misses and infrastructure errors."""
     skipped: tuple[UnscoredTrial, ...] = ()
     """Trials of tasks that this machine cannot run."""
+    unjudged: tuple[UnscoredTrial, ...] = ()
+    """Trials whose verifier gave no reward, with the reason."""
     misses: tuple[MissGroup, ...]
     """The misses among them by what changed, the most frequent first."""
     tool_differences: tuple[ToolDifferences, ...]
@@ -125,6 +128,11 @@ def summarise(log: RunLog, report: str) -> RunSummary:
             if _is_unscored(trial) and not _is_skipped(trial)
         ),
         skipped=tuple(unscored_trial(trial) for trial in trials if _is_skipped(trial)),
+        unjudged=tuple(
+            unscored_trial(trial).model_copy(update={"error": reward(trial.verdict).explanation})
+            for trial in trials
+            if trial.verdict is not None and trial.outcome is None and not _is_unscored(trial)
+        ),
         misses=group_misses(trials),
         tool_differences=tuple(
             ToolDifferences(

@@ -85,6 +85,19 @@ def _few(names: Sequence[str], *, explain: bool) -> str:
     return f"{', '.join(names[:_FEW_NAMES])} and {len(names) - _FEW_NAMES} more"
 
 
+def unjudged_lines(unjudged: Sequence[UnscoredTrial]) -> list[str]:
+    """Trials whose verifier gave no reward, each reason once; nothing where there are none."""
+    if not unjudged:
+        return []
+    trials: dict[str, list[str]] = {}
+    for trial in unjudged:
+        trials.setdefault(" ".join(trial.error.split()), []).append(trial.trial_id)
+    return [
+        f"{numbers.plural(len(unjudged), 'trial')} without a verdict:",
+        *(f"  {_few(names, explain=False)}: {reason}" for reason, names in trials.items()),
+    ]
+
+
 def difference_lines(differing: Sequence[ToolDifferences]) -> list[str]:
     """A warning where tools that ran again gave something else; else nothing."""
     if not differing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 
@@ -17,6 +17,7 @@ from harness.report.trial_page import ErrorLine, Fact, error_lines
 from harness.schema.record import Json
 from harness.schema.results import RunRecord, TrialRecord
 from harness.schema.suite import Variant
+from harness.scorers.outcome import reward
 
 MAX_LINKS = 24
 MAX_CAUSES = 8
@@ -85,8 +86,18 @@ def run_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]
         Fact("Model calls", answered, "model_calls"),
         Fact("Record mode", RECORD_MODES[run.record_mode], "record_mode"),
         Fact("Tools", _tools(run)),
+        *_sandboxes(trials),
         *_circumstances(run),
     )
+
+
+def _sandboxes(trials: Sequence[TrialRecord]) -> tuple[Fact, ...]:
+    """In what something ran, where anything did."""
+    kinds = Counter(trial.sandbox for trial in trials if trial.sandbox is not None)
+    if not kinds:
+        return ()
+    told = (f"{kind} ({numbers.plural(count, 'trial')})" for kind, count in sorted(kinds.items()))
+    return (Fact("Sandbox", ", ".join(told)),)
 
 
 def _imported_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]:
@@ -174,7 +185,7 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
         _notice(
             skipped,
             f"{_trials(skipped, 'was', 'were')} not run: this machine cannot run the task",
-            f"Not scored, and in no average and no comparison. {_reasons(skipped)}",
+            f"Not scored, and in no average and no comparison. {_reasons(skipped, _error)}",
         ),
         _notice(
             mixed,
@@ -194,7 +205,8 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
         _notice(
             unjudged,
             f"{_trials(unjudged, 'has', 'have')} no verdict",
-            "The verifier's word is missing: they count as neither passed nor failed.",
+            "The verifier's word is missing: they count as neither passed nor failed. "
+            + _reasons(unjudged, lambda trial: reward(trial.verdict).explanation),
         ),
     ]
     if absent > 0:
@@ -216,11 +228,15 @@ def _unscored(unscored: Sequence[TrialRecord], title: str, text: str) -> Notice 
     return _notice(others, title, text) or Notice(title, text, (), 0)
 
 
-def _reasons(skipped: Sequence[TrialRecord]) -> str:
+def _error(trial: TrialRecord) -> str:
+    return trial.error or ""
+
+
+def _reasons(trials: Sequence[TrialRecord], told: Callable[[TrialRecord], str]) -> str:
     """Each reason once, with the tasks it holds back."""
     tasks: dict[str, dict[str, None]] = {}
-    for trial in skipped:
-        tasks.setdefault(trial.error or "", {})[trial.task] = None
+    for trial in trials:
+        tasks.setdefault(told(trial), {})[trial.task] = None
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in tasks.items())
 
 

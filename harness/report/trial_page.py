@@ -149,6 +149,10 @@ def facts(trial: TrialRecord, trajectory: Trajectory | None) -> tuple[Fact, ...]
             Fact("Answered by", ", ".join(trial.response_models) or numbers.ABSENT),
             Fact("Cassette", trial.cassette or "none", "cassette"),
         ]
+    if trial.sandbox is not None:
+        found.append(Fact("Sandbox", trial.sandbox))
+    if trial.own_verifier:
+        found.append(Fact("Verifier", "on a machine of its own"))
     if trial.confirmed is not None:
         said = "yes" if trial.confirmed else "no: accepted without a clear answer"
         at = [fact.label for fact in found].index("Tokens")

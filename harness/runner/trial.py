@@ -162,6 +162,7 @@ def run_trial(
             *ignored_by(spec.task, settings.hosting),
             *(() if opened is None else opened.notes),
         ),
+        sandbox=None if opened is None else opened.kind,
     )
 
 
@@ -244,6 +245,7 @@ def _trial(
     duration_s: float,
     ignored: tuple[str, ...],
     replayed: Replayed | None = None,
+    sandbox: str | None = None,
 ) -> Trial:
     """The trial, scored and without secrets."""
     record = trial_record(
@@ -256,6 +258,7 @@ def _trial(
         duration_s=duration_s,
         replayed=replayed,
         ignored=ignored,
+        sandbox=sandbox,
     )
     return Trial(
         redactor.record(record),

@@ -56,6 +56,7 @@ def trial_record(
     duration_s: float,
     replayed: Replayed | None = None,
     ignored: tuple[str, ...] = (),
+    sandbox: str | None = None,
 ) -> TrialRecord:
     """The line of a trial; without `replayed` it had no cassette."""
     used = replayed or Replayed()
@@ -101,6 +102,8 @@ def trial_record(
         request_changes=used.request_changes,
         miss=used.miss,
         ignored=ignored,
+        sandbox=sandbox,
+        own_verifier=any(step.verifier.environment is not None for step in spec.task.steps),
         transcript_digest=transcript_digest(trajectory),
         task_digest=spec.task.digest,
         variant_digest=digest(variant),

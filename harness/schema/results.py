@@ -124,6 +124,10 @@ class TrialRecord(Record):
     """Of a trial that others ran: numbers that its files do not tell, and that are 0 here."""
     ignored: tuple[str, ...] = ()
     """What the task's files ask for and only a container engine does, and what stood in for it."""
+    sandbox: str | None = None
+    """The kind that something ran in; None where everything was recorded."""
+    own_verifier: bool = False
+    """Whether a verifier has a machine of its own."""
     transcript_digest: str
     """Of the neutral transcript: equal digests mean word-for-word the same conversation."""
     task_digest: str

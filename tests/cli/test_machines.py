@@ -200,3 +200,30 @@ def test_a_sandbox_that_is_named_and_does_not_work_stops_what_would_run_in_it(
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert "--sandbox docker does not work here: " in done.err
     assert not Path("live").exists()
+
+
+def test_trials_whose_verifier_gives_no_reward_are_listed_with_the_reason(harness, server):
+    make_task("fruit", "echo apple > fruit.txt")
+    for name in ("mute", "odd"):
+        make_task(name, "echo apple > fruit.txt")
+        write(Path("suites/tiny", name, "tests", "test.sh"), "echo no word\n")
+    done = record(harness)
+    assert done.code == 0
+    lines = done.out.splitlines()
+    at = lines.index("2 trials without a verdict:")
+    assert lines[at + 1].startswith("  mute/plain/0, odd/plain/0: the verifier ")
+    assert "reward" in lines[at + 1]
+    page = Path("out/report.html").read_text()
+    assert lines[at + 1].partition(": ")[2][:20] in page[page.index("2 trials have no verdict") :]
+
+
+def test_what_something_ran_in_is_told_and_nothing_where_all_was_recorded(harness, server):
+    make_task("fruit", "echo apple > fruit.txt")
+    config = '[verifier]\nenvironment_mode = "separate"\n[verifier.environment]\n'
+    write(Path("suites/tiny/fruit/tests/Dockerfile"), "FROM debian:12\nCOPY . /tests\n")
+    write(Path("suites/tiny/fruit/task.toml"), config)
+    assert record(harness, "--sandbox", "unshare").code == 0
+    assert harness("run", "tiny", "--out", "replayed").code == 0
+    trials = [json.loads(Path(name, "trials.jsonl").read_text()) for name in ("out", "replayed")]
+    assert [trial["sandbox"] for trial in trials] == ["unshare", None]
+    assert [trial["own_verifier"] for trial in trials] == [True, True]

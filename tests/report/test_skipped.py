@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.report.html import render
 from harness.report.marks import anchor
 from harness.schema.loop_config import TerminationReason
+from harness.schema.results import Verdict
 from tests.report.page import parse
 from tests.report.sample_run import sample_run
 
@@ -45,3 +46,26 @@ def test_a_skipped_trial_is_told_apart_from_one_without_a_result():
     article = page.one("article", id=anchor(skipped))
     assert "not run here" in article.text
     assert ERROR in article.text
+
+
+def test_what_a_trial_ran_in_is_told_with_the_run_and_on_its_page():
+    sample = sample_run(tasks=("sum-sales",), variants=("baseline",), repeats=3)
+    update = {"sandbox": "unshare", "own_verifier": True}
+    live = [trial.model_copy(update=update) for trial in sample.trials[:2]]
+    text = render(sample.run, (*live, sample.trials[2]), sample.load)
+    page = parse(text)
+    assert "unshare (2 trials)" in page.text
+    article = page.one("article", id=anchor(live[0]))
+    assert "on a machine of its own" in article.text
+    assert "unshare" in article.text
+    other = page.one("article", id=anchor(sample.trials[2])).text
+    assert "unshare" not in other
+    assert "machine of its own" not in other
+
+
+def test_why_a_trial_has_no_verdict_is_told_above_the_numbers():
+    sample = sample_run(tasks=("sum-sales",), variants=("baseline",), repeats=1)
+    verdict = Verdict(error="the verifier left no <reward>")
+    trial = sample.trials[0].model_copy(update={"outcome": None, "verdict": verdict})
+    page = parse(render(sample.run, (trial,), sample.load))
+    assert "sum-sales: the verifier left no <reward>" in page.one("section", id="notices").text
