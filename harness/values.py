@@ -78,6 +78,15 @@ class ToolInvocation:
     position: int
     """Index of the call in its turn."""
     timeout_s: float
+    """As the settings say: what a recorded result is found by."""
+    limit_s: float | None = None
+    """What is left of the run's time, where that is less. It depends on how long other calls took,
+    and is no part of what a recorded result is found by."""
+
+    @property
+    def may_take_s(self) -> float:
+        """How long it may run; not at all if that is 0."""
+        return self.timeout_s if self.limit_s is None else self.limit_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,13 @@ class BudgetMeter:
                 return TerminationReason.BUDGET_EXCEEDED, reason
         return None
 
+    def cuts_tool_call(self, timeout_s: float, *, elapsed_s: float) -> float | None:
+        """What is left of the run's time, or None where a call may take all of its timeout."""
+        limit = self.budget.max_duration_s
+        if limit is None or limit - elapsed_s >= timeout_s:
+            return None
+        return max(0.0, limit - elapsed_s)
+
     def blocks_tool_call(self, effects: Sequence[Effect] | None) -> str | None:
         """Why a call that does this may not run, or None."""
         budget = self.budget

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from harness.errors import InfrastructureError, ReplayMissError
 from harness.loop.answered_turn import AnsweredTurn
@@ -169,6 +170,10 @@ class ToolCallAnswerer:
 
     def _run(self, admitted: Sequence[CallInHand], turn: AnsweredTurn) -> list[Ran]:
         started: list[CallInHand] = []
+        # The same for all of them: they run at the same time.
+        limit_s = self.guards.budget.cuts_tool_call(
+            self.config.tool_timeout_s, elapsed_s=self.events.elapsed_s
+        )
         for in_hand in admitted:
             if self.control.is_cancelled:
                 break
@@ -176,11 +181,11 @@ class ToolCallAnswerer:
             name = in_hand.call.name
             self.executed.append(name)
             turn.executed.append(name)
-            invocation = self._invocation(in_hand)
+            invocation = self._invocation(in_hand, limit_s)
             self.events.emit("tool_started", payload=invocation, id=in_hand.call.id, name=name)
-        return run_together(self._invoke, started)
+        return run_together(partial(self._invoke, limit_s=limit_s), started)
 
-    def _invocation(self, in_hand: CallInHand) -> ToolInvocation:
+    def _invocation(self, in_hand: CallInHand, limit_s: float | None) -> ToolInvocation:
         return ToolInvocation(
             call_id=in_hand.call.id,
             name=in_hand.call.name,
@@ -188,11 +193,12 @@ class ToolCallAnswerer:
             arguments=copy.deepcopy(in_hand.arguments),
             position=in_hand.position,
             timeout_s=self.config.tool_timeout_s,
+            limit_s=limit_s,
         )
 
-    def _invoke(self, in_hand: CallInHand) -> Ran:
+    def _invoke(self, in_hand: CallInHand, *, limit_s: float | None) -> Ran:
         assert self.tools is not None
-        invocation = self._invocation(in_hand)
+        invocation = self._invocation(in_hand, limit_s)
         try:
             with trace_tool_call(invocation) as span:
                 outcome = invoke(self.tools, invocation)

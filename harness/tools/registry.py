@@ -91,11 +91,13 @@ class Registry:
         return None
 
     def invoke(self, invocation: ToolInvocation) -> ToolOutcome:
-        """Run one call.
+        """Run one call; one for which the run has no time left is not begun.
 
         Raises:
             InfrastructureError: the machine failed, not the tool.
         """
+        if invocation.may_take_s <= 0:
+            return ToolOutcome("not run: the run's time is used up", "timed_out")
         tool = self._tools[invocation.name]
         results: queue.SimpleQueue[_Result] = queue.SimpleQueue()
         context = copy_context()
@@ -107,7 +109,7 @@ class Registry:
         ).start()
         grace_s = _GRACE_S if getattr(tool, "stops_itself", False) else 0.0
         try:
-            result = results.get(timeout=invocation.timeout_s + grace_s)
+            result = results.get(timeout=invocation.may_take_s + grace_s)
         except queue.Empty:
             result = _timed_out(invocation)
         if isinstance(result, InfrastructureError):
@@ -116,9 +118,9 @@ class Registry:
 
 
 def _call(tool: Tool, invocation: ToolInvocation, loop_thread: LoopThread) -> _Result:
-    deadline = time.monotonic() + invocation.timeout_s
+    deadline = time.monotonic() + invocation.may_take_s
     try:
-        value: object = tool.call(invocation.arguments, invocation.timeout_s)
+        value: object = tool.call(invocation.arguments, invocation.may_take_s)
         if not inspect.isawaitable(value):
             return as_outcome(value)
     # Also what is no Exception: a tool that calls sys.exit() must not look like one that hangs.
@@ -154,4 +156,4 @@ def _failure(error: BaseException) -> _Result:
 
 
 def _timed_out(invocation: ToolInvocation) -> ToolOutcome:
-    return ToolOutcome(f"timed out after {invocation.timeout_s:g} s", "timed_out")
+    return ToolOutcome(f"timed out after {invocation.may_take_s:g} s", "timed_out")

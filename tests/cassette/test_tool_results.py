@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,16 @@ def test_a_whole_number_of_seconds_is_the_same_timeout(path: Path):
         ask(session, "go", live="never")
         tools = RecordedTools(Notebook(), session, mode="replay")
         assert tools.invoke(call("add", line="one", timeout_s=1.0)) == ToolOutcome("line 1")
+
+
+@pytest.mark.parametrize("limit_s", [0.25, 0.0])
+def test_what_is_left_of_a_runs_time_is_no_part_of_the_key(path: Path, limit_s: float):
+    with open_store(path) as store:
+        session = store.session("a")
+        ask(session, "go", live="never")
+        tools = RecordedTools(Notebook(), session, mode="replay")
+        cut = replace(call("add", line="one"), limit_s=limit_s)
+        assert tools.invoke(cut) == ToolOutcome("line 1")
 
 
 def test_the_time_of_a_trial_is_that_of_its_recordings(tmp_path: Path):

@@ -372,7 +372,7 @@ def test_time_that_ran_out_while_recording_runs_out_on_replay(
     assert trials_of(replayed) == trials_of(recorded)
     assert {(trial.variant, trial.termination_reason, trial.outcome) for trial in
             trials_of(recorded)} == {
-        ("plain", "duration_exceeded", "passed"), ("confirmed", "duration_exceeded", "passed"),
+        ("plain", "duration_exceeded", "failed"), ("confirmed", "duration_exceeded", "failed"),
     }  # fmt: skip
     for story in recorded.rglob("trajectories/**/*.json"):
         assert (replayed / story.relative_to(recorded)).read_bytes() == story.read_bytes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import time
+import threading
 from typing import Any
 
 import pytest
@@ -169,21 +169,40 @@ def test_unknown_and_raising_calls_count_as_what_they_are() -> None:
     assert trajectory.tools_executed == ("bad",)
 
 
-def test_time_that_a_tool_took_ends_the_run_before_the_next_model_call() -> None:
-    clock = {"ended": False}
+def test_a_tool_gets_no_more_than_is_left_of_the_runs_time() -> None:
+    never = threading.Event()
 
     def wait(_: JsonObject) -> Json:
-        time.sleep(0.06)
-        clock["ended"] = True
+        return never.wait()
+
+    trajectory, provider = run(
+        [turn(calls=[call("1", "wait"), call("2", "look")])],
+        tools=[FunctionTool("wait", wait), *LOOKS],
+        budget={"max_duration_s": 0.05},
+    )
+    never.set()
+    assert trajectory.termination_reason is Reason.DURATION_EXCEEDED
+    assert len(provider.requests) == 1
+    waited, looked = trajectory.messages[-1].tool_results
+    assert waited.content.startswith("timed out after 0.0")
+    assert looked.content == "not run: the run's time is used up"
+
+
+def test_time_that_a_tool_took_ends_the_run_before_the_next_model_call() -> None:
+    ticks = {"now": 0.0}
+
+    def wait(_: JsonObject) -> Json:
+        ticks["now"] = 5.0
         return "waited"
 
     trajectory, provider = run(
         [turn(calls=[call("1", "wait")])],
         tools=[FunctionTool("wait", wait)],
-        budget={"max_duration_s": 0.05},
+        budget={"max_duration_s": 5},
+        setup={"clock": lambda: ticks["now"]},
     )
-    assert clock["ended"]
     assert trajectory.termination_reason is Reason.DURATION_EXCEEDED
+    assert trajectory.messages[-1].tool_results[0].content == "waited"
     assert len(provider.requests) == 1
 
 

@@ -63,6 +63,14 @@ def test_ef_06_the_duration_is_limited():
     )
 
 
+def test_a_call_is_cut_to_what_is_left_of_the_time():
+    meter = BudgetMeter(Budget(max_duration_s=10))
+    assert meter.cuts_tool_call(4, elapsed_s=6) is None
+    assert meter.cuts_tool_call(4, elapsed_s=7) == 3
+    assert meter.cuts_tool_call(4, elapsed_s=11) == 0
+    assert BudgetMeter(Budget()).cuts_tool_call(4, elapsed_s=1e9) is None
+
+
 def test_ef_07_files_modified_are_limited_and_a_file_counts_once():
     meter = BudgetMeter(Budget(max_files_modified=2))
     assert run(meter, write("a")) is None

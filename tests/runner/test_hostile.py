@@ -209,6 +209,26 @@ def test_code_of_the_agent_that_the_tests_run_gives_no_reward(tmp_path, trick):
     assert trial.verdict.error
 
 
+WAITS = {
+    "shell": ("shell", {"command": "sleep 5; echo apple > fruit.txt"}),
+    "keystrokes": ("keystrokes", {"keystrokes": "sleep 5; echo apple > f*\n", "duration": 30}),
+}
+
+
+@pytest.mark.parametrize("call", WAITS.values(), ids=WAITS.keys())
+def test_what_an_agent_runs_ends_with_the_agents_time(tmp_path, call):
+    step = make_step(tmp_path / "task", test=HONEST, agent_timeout_s=0.5)
+    task = make_task(tmp_path / "task", step, tools=("shell", "keystrokes"))
+    trial = played(task, turns_of(call, call), tmp_path)
+    again = played(task, turns_of(call, call), tmp_path, record=False)
+    for record in (trial.record, again.record):
+        assert record.termination_reason == "duration_exceeded"
+        # The verifier ran, and found nothing.
+        assert record.outcome == "failed"
+    assert len(results(trial)) == 1
+    assert again.record.transcript_digest == trial.record.transcript_digest
+
+
 def test_a_verifier_that_never_ends_is_an_error_and_leaves_nothing(tmp_path):
     marker = f"endless-{uuid.uuid4().hex}"
     step = make_step(

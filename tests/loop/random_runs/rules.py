@@ -158,8 +158,12 @@ def holds_the_calls(case: Case, ran: Ran) -> None:
     executed = list(trajectory.tools_executed[len(earlier) :])
     invoked = [called.name for called in ran.tool_calls]
     assert executed == helpers
-    assert Counter(executed) == Counter(invoked)
-    if case.settings.get("parallel_tools", 1) == 1:
+    if "max_duration_s" in case.settings.get("budget", {}):
+        # A call for which no time is left is answered without its tool.
+        assert Counter(invoked) <= Counter(executed)
+    else:
+        assert Counter(executed) == Counter(invoked)
+    if case.settings.get("parallel_tools", 1) == 1 and len(executed) == len(invoked):
         assert executed == invoked
     assert trajectory.tools_executed[: len(earlier)] == earlier
     assert trajectory.tool_calls_made == len(trajectory.tools_executed)
