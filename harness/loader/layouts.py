@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from harness.errors import BadInputError
-from harness.loader.reading import read_text, read_toml, validated, yaml_problem
+from harness.loader.front_matter import front_matter
+from harness.loader.reading import read_toml, validated
 from harness.schema.task_file import TaskFile
 
 _SECTION = re.compile(
@@ -69,6 +68,7 @@ def read_layout(folder: Path) -> Layout:
             names file and key.
     """
     _hold_inside(folder)
+    _check_names(folder)
     if (folder / "task.md").is_file():
         return _document(folder)
     config = folder / "task.toml"
@@ -96,6 +96,19 @@ def _hold_inside(folder: Path) -> None:
                 )
 
 
+def _check_names(folder: Path) -> None:
+    """Refuse names of files that no log or recording could hold."""
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            try:
+                name.encode()
+            except UnicodeEncodeError:
+                shown = os.fsencode(os.path.join(parent, name)).decode(errors="backslashreplace")
+                raise BadInputError(
+                    f"{shown}: the name of this file is not UTF-8; rename it"
+                ) from None
+
+
 def _document(folder: Path) -> Layout:
     """A `task.md`: settings as a YAML front matter, and the instruction below it."""
     config = folder / "task.md"
@@ -116,31 +129,6 @@ def _document(folder: Path) -> Layout:
         ignored=tuple(f"task.md: {key}: means nothing here" for key in told),
         needs=tuple(_needs(head)),
     )
-
-
-def front_matter(path: Path, *, purpose: str) -> tuple[dict[str, Any], str]:
-    """The YAML between two `---` lines at the top of a file, and what follows it.
-
-    Raises:
-        BadInputError: there is none, or it is no table.
-    """
-    text = read_text(path, purpose=purpose).replace("\r\n", "\n")
-    parts = re.split(r"^---[ \t]*(?:\n|\Z)", text, maxsplit=2, flags=re.MULTILINE)
-    if len(parts) != 3 or parts[0].strip():
-        raise BadInputError(f"{path}: must begin with a front matter between two '---' lines")
-    try:
-        head = yaml.safe_load(parts[1]) or {}
-    except (yaml.YAMLError, RecursionError) as error:
-        what = yaml_problem(error)
-        raise BadInputError(f"{path}: front matter is not valid YAML: {what}") from None
-    if not isinstance(head, dict):
-        raise BadInputError(f"{path}: front matter must be a table of keys and values")
-    try:
-        # YAML knows keys and circles that no other format of ours does.
-        json.dumps(head, default=str)
-    except (TypeError, ValueError, RecursionError):
-        raise BadInputError(f"{path}: front matter has keys that are no text, or circles") from None
-    return {str(key): value for key, value in head.items()}, parts[2]
 
 
 def _as_task_file(head: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[str]]:

@@ -15,6 +15,9 @@ from harness.loader.explaining import dotted as dotted
 from harness.loader.explaining import explained
 from harness.loader.explaining import known as known
 
+_DEEPEST = 100
+_TOO_DEEP = "nested too deeply; leave out some levels"
+
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
@@ -25,13 +28,17 @@ def read_text(path: Path, *, purpose: str) -> str:
         BadInputError: it is missing, unreadable or not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise BadInputError(f"{path}: no such file; it holds {purpose}") from None
     except UnicodeDecodeError as error:
         raise BadInputError(f"{path}: not UTF-8 text ({error.reason}); save it as UTF-8") from None
     except OSError as error:
         raise BadInputError(f"{path}: cannot be read ({error.strerror})") from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise BadInputError(f"{path}: line {line} has a NUL character; save it as plain text")
+    return text
 
 
 def read_toml(path: Path, *, purpose: str) -> dict[str, Any]:
@@ -42,9 +49,29 @@ def read_toml(path: Path, *, purpose: str) -> dict[str, Any]:
     """
     text = read_text(path, purpose=purpose)
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = tomllib.loads(text)
+    except RecursionError:
+        raise BadInputError(f"{path}: {_TOO_DEEP}") from None
+    except ValueError as error:
+        # Numbers of thousands of digits are TOML, and Python does not read them.
         raise BadInputError(f"{path}: not valid TOML: {error}") from None
+    _check_values(data, path)
+    return data
+
+
+def _check_values(data: dict[str, Any], path: Path) -> None:
+    """Refuse what no process can be given, and what goes deeper than others read."""
+    waiting: list[tuple[tuple[int | str, ...], Any]] = [((), data)]
+    while waiting:
+        place, value = waiting.pop()
+        if len(place) > _DEEPEST:
+            raise BadInputError(f"{path}: {dotted(place[:3])}…: {_TOO_DEEP}")
+        if isinstance(value, dict):
+            waiting += (((*place, key), inner) for key, inner in value.items())
+        elif isinstance(value, list):
+            waiting += (((*place, number), inner) for number, inner in enumerate(value))
+        if any("\0" in text for text in (value, *place[-1:]) if isinstance(text, str)):
+            raise BadInputError(f"{path}: {dotted(place)!r}: has a NUL character; remove it")
 
 
 def validated(model: type[ModelT], data: Mapping[str, Any], *, where: str) -> ModelT:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
-import yaml
 from pydantic import ConfigDict
 
 from harness.errors import BadInputError, ConfigurationError
-from harness.loader.reading import known, read_text, validated, yaml_problem
+from harness.loader.front_matter import front_matter
+from harness.loader.reading import known, validated
 from harness.schema.environment import CopyFiles, Environment, FileCommand
 from harness.schema.presets import PRESET_DISCLOSURE, PRESET_TOOLS
 from harness.schema.record import Record
@@ -30,8 +28,6 @@ PLACE = "/skills"
 _FOLDER = "skills"
 """In a build context."""
 _MOST_FILES = 50
-_HEAD = re.compile(r"\s*---[ \t]*\n(.*?\n)---[ \t]*(?:\n(.*))?", re.DOTALL)
-_LINE = re.compile(r"^(name|description):[ \t]+(\S.*)$", re.MULTILINE)
 
 
 class _FrontMatter(Record):
@@ -59,35 +55,19 @@ def load_skill(path: Path, place: str = "") -> Skill:
     Raises:
         BadInputError: the file is missing, or without its front matter.
     """
-    text = read_text(path, purpose="the skill's advice").removeprefix("\ufeff")
-    match = _HEAD.fullmatch(text.replace("\r\n", "\n"))
-    if match is None:
-        raise BadInputError(f"{path}: must begin with a front matter between two '---' lines")
-    front = validated(_FrontMatter, _head(match[1], path), where=f"{path} (front matter)")
+    lines = ("name", "description")
+    head, body = front_matter(path, purpose="the skill's advice", lines=lines)
+    front = validated(_FrontMatter, head, where=f"{path} (front matter)")
     return Skill(
         name=front.name,
-        description=front.description,
-        instructions=(match[2] or "").strip(),
+        # Lists give each skill a line.
+        description=" ".join(front.description.split()),
+        instructions=body.strip(),
         allowed_tools=front.allowed_tools,
         disallowed_tools=front.disallowed_tools,
         place=place,
         files=tuple(sorted(_beside(path.parent)))[:_MOST_FILES],
     )
-
-
-def _head(text: str, path: Path) -> dict[str, Any]:
-    try:
-        head = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        # Many have a colon in their description, which the agents they are for do not mind.
-        lines = dict(_LINE.findall(text))
-        if set(lines) == {"name", "description"}:
-            return lines
-        what = yaml_problem(error)
-        raise BadInputError(f"{path}: front matter is not valid YAML: {what}") from None
-    if not isinstance(head, dict):
-        raise BadInputError(f"{path}: front matter needs the keys name and description")
-    return head
 
 
 def _beside(folder: Path) -> Iterator[str]:

@@ -20,6 +20,9 @@ from harness.schema.suite import OutputConfig
 
 ToolName = Literal["shell", "read_file", "write_file", "list_dir", "keystrokes"]
 
+MOST_MB = 2**30
+"""A size beyond this is a slip, and too large for the system's numbers."""
+
 _SIZES = {"K": 1 / 1024, "M": 1, "G": 1024}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMG])", re.IGNORECASE)
 _NOT_PORTABLE = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
@@ -31,8 +34,11 @@ def _as_size(value: Any) -> Any:
 
 
 def _size(text: str) -> str:
-    if _SIZE.fullmatch(text.strip()) is None:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
         raise PydanticCustomError("size", "write it like 512M or 2G")
+    if not 1 <= _megabytes(match) <= MOST_MB:
+        raise PydanticCustomError("size", "must be from 1M to 1048576G")
     return text
 
 
@@ -40,7 +46,11 @@ def megabytes(size: str) -> int:
     """What a text like `2G` means."""
     match = _SIZE.fullmatch(size.strip())
     assert match is not None
-    return int(float(match[1]) * _SIZES[match[2].upper()])
+    return int(_megabytes(match))
+
+
+def _megabytes(match: re.Match[str]) -> float:
+    return float(match[1]) * _SIZES[match[2].upper()]
 
 
 def _step_name(name: str) -> str:
@@ -79,6 +89,15 @@ def _as_threshold(value: Any) -> Any:
     return {"reward": value} if is_number else value
 
 
+def _variables(env: dict[str, str]) -> dict[str, str]:
+    for name in env:
+        if not name or "=" in name:
+            raise PydanticCustomError(
+                "variable", "{name} cannot be the name of a variable", {"name": repr(name)}
+            )
+    return env
+
+
 def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
@@ -96,6 +115,10 @@ NetworkMode = Annotated[Literal["no-network", "public", "allowlist"], BeforeVali
 Size = Annotated[str, BeforeValidator(_as_size), AfterValidator(_size)]
 User = Annotated[str, BeforeValidator(_number_as_text)]
 """A name or a number."""
+
+
+Variables = Annotated[dict[str, str], AfterValidator(_variables)]
+"""Of processes, by name."""
 
 
 class Section(Record):
@@ -174,9 +197,9 @@ class EnvironmentSection(Section):
     docker_image: str | None = None
     """A ready image, in place of a Dockerfile."""
     os: Annotated[Literal["linux", "windows"], BeforeValidator(_lower)] = "linux"
-    cpus: float | None = Field(default=None, gt=0)
-    memory_mb: int | None = Field(default=None, gt=0)
-    storage_mb: int | None = Field(default=None, gt=0)
+    cpus: float | None = Field(default=None, gt=0, le=1_000_000)
+    memory_mb: int | None = Field(default=None, gt=0, le=MOST_MB)
+    storage_mb: int | None = Field(default=None, gt=0, le=MOST_MB)
     memory: Size | None = None
     """Harbor's older spelling of `memory_mb`, for instance `2G`; a number means megabytes."""
     storage: Size | None = None
@@ -185,7 +208,7 @@ class EnvironmentSection(Section):
     gpu_types: tuple[str, ...] | None = None
     tpu: TpuSection | None = None
     mcp_servers: tuple[McpServer, ...] = ()
-    env: dict[str, str] = Field(default_factory=dict)
+    env: Variables = Field(default_factory=dict)
     """Variables; `${VAR}` and `${VAR:-default}` stand for the host's."""
     skills_dir: str | None = None
     """Where the machine has the task's skills."""
@@ -208,7 +231,7 @@ class VerifierSection(Section):
 
     timeout_sec: float = Field(default=600, gt=0)
     """Seconds the verifier may take."""
-    env: dict[str, str] = Field(default_factory=dict)
+    env: Variables = Field(default_factory=dict)
     user: User | None = None
     network_mode: NetworkMode | None = None
     allowed_hosts: tuple[str, ...] | None = None
@@ -221,7 +244,7 @@ class VerifierSection(Section):
 class SolutionSection(Section):
     """`[solution]`."""
 
-    env: dict[str, str] = Field(default_factory=dict)
+    env: Variables = Field(default_factory=dict)
 
 
 class ArtifactSection(Section):
