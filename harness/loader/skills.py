@@ -230,7 +230,22 @@ def without_skills(environment: Environment) -> Environment:
         build.insert(0, FileCommand(command=f"mkdir -p {folders}", cwd="/"))
         away = f"rmdir --ignore-fail-on-non-empty {folders}"
         build.append(FileCommand(command=away, cwd="/", needed=False))
-    return environment.model_copy(update={"build": tuple(build)})
+    engine = environment.engine.model_copy(update={"left_empty": _copied_folders(environment)})
+    return environment.model_copy(update={"build": tuple(build), "engine": engine})
+
+
+def _copied_folders(environment: Environment) -> tuple[str, ...]:
+    """The folder of skills, and those in it that a Dockerfile copies by themselves."""
+    found = {_FOLDER}
+    for step in environment.build:
+        for source in step.sources if isinstance(step, CopyFiles) else ():
+            if not _is_skills(source):
+                continue
+            for path in environment.context.glob(posixpath.normpath(source).lstrip("/")):
+                place = path.relative_to(environment.context)
+                if place.parts[0] == _FOLDER and path.is_dir():
+                    found.update(above.as_posix() for above in (place, *place.parents[:-1]))
+    return tuple(sorted(found))
 
 
 def _without_skills(step: CopyFiles) -> Iterator[CopyFiles]:

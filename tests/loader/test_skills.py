@@ -31,6 +31,11 @@ def task_with_skills(folder: Path, dockerfile: str | None = None, config: str = 
     return folder
 
 
+def test_a_description_over_several_lines_is_told_in_one(tmp_path: Path) -> None:
+    text = TEXT.replace("Reads meshes.", "|\n  Reads\n  meshes.")
+    assert load_skill(write(tmp_path / "SKILL.md", text)).description == "Reads meshes."
+
+
 def loaded(folder: Path, *settings: str) -> Suite:
     """The suite of a folder of tasks with one variant, with these lines in its table."""
     text = "\n".join([SUITE.replace('"baseline"', '"only"'), *settings])
@@ -43,7 +48,7 @@ def loaded(folder: Path, *settings: str) -> Suite:
     [
         ("---\nname: a\ndescription: Parsing: and export\n---\nx", "Parsing: and export"),
         ("\ufeff---\r\nname: a\r\ndescription: B\r\n---\r\nx\r\n", "B"),
-        ("---\nname: a\ndescription: >\n  long\n  text\nlicense: MIT\n---\nx", "long text\n"),
+        ("---\nname: a\ndescription: >\n  long\n  text\nlicense: MIT\n---\nx", "long text"),
         ("---\nname: a\ndescription: B\nallowed-tools: Bash(*)\nmetadata: {v: 1}\n--- \nx", "B"),
     ],
 )
@@ -114,6 +119,7 @@ def test_a_variant_without_skills_gets_a_machine_without_them(tmp_path: Path) ->
     assert commands[0].command == "mkdir -p /root/all /data/skills"
     assert ("/kept" in commands[1].command, commands[1].needed) == (True, False)
     assert commands[-1].command == "rmdir --ignore-fail-on-non-empty /root/all /data/skills"
+    assert given.environment.engine.left_empty == ("skills",)
 
 
 def test_a_machine_without_skills_stays_as_it_is(tmp_path: Path) -> None:
