@@ -156,15 +156,29 @@ def check(
     )
 
 
-def skipped_lines(skipped: Sequence[UnscoredTrial]) -> tuple[str, ...]:
-    """Tasks that this machine cannot run, with the reason; nothing where there are none."""
+def skipped_lines(skipped: Sequence[UnscoredTrial], *, detailed: bool = False) -> tuple[str, ...]:
+    """Tasks that this machine cannot run, with the reason; nothing where there are none.
+
+    Args:
+        skipped: The trials.
+        detailed: Show all of a reason, instead of its first line with what to do.
+    """
     tasks: dict[str, dict[str, None]] = {}
     for trial in skipped:
         tasks.setdefault(trial.error, {})[trial.task] = None
     if not skipped:
         return ()
-    reasons = (f"  {', '.join(names)}: {reason}" for reason, names in tasks.items())
+    reasons = (
+        f"  {', '.join(names)}: {reason if detailed else first_line(reason)}"
+        for reason, names in tasks.items()
+    )
     return (f"{plural(len(skipped), 'trial')} skipped:", *reasons)
+
+
+def first_line(text: str) -> str:
+    """What an error says itself, without the words of a program that it may quote below."""
+    first, _, rest = text.partition("\n")
+    return first.removesuffix(":") if rest else first
 
 
 def _unscored_lines(trial: UnscoredTrial) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from harness.analysis import numbers
+from harness.analysis.baseline import first_line
 from harness.backends.local import LocalBackend
 from harness.cassette.secrets import secrets_in
 from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
@@ -153,14 +154,16 @@ def _lines(found: Sequence[TaskCheck], *, detailed: bool) -> list[str]:
             _reward(one.oracle),
             _reward(one.nop),
             f"{one.duration_s:.1f}",
-            _short(one.reason or ""),
+            _short(first_line(one.reason or "")),
         ]
         for one in found
     ]
     lines = [*table([heading, *rows], right=(2, 3, 4)), ""]
     # A table with whole paragraphs in it is none.
-    whole = [one for one in found if one.reason and _short(one.reason) != one.reason]
-    lines += [line for one in whole for line in (f"{one.task}: {one.reason}", "")]
+    for one in found:
+        said = (one.reason or "") if detailed else first_line(one.reason or "")
+        if said != _short(said):
+            lines += [f"{one.task}: {said}", ""]
     if detailed:
         for one in found:
             lines += _details(one)
@@ -172,6 +175,8 @@ def _lines(found: Sequence[TaskCheck], *, detailed: bool) -> list[str]:
         lines.append(f"{holding} of {numbers.plural(ran, 'task')} that can be run here {verb}.")
     if not detailed and any(one.log for one in found):
         lines.append("-v shows what was written in what does not hold.")
+    if not detailed and any("\n" in (one.reason or "") for one in found):
+        lines.append("-v shows why in full.")
     if broken:
         lines.append(f"{numbers.plural(broken, 'task')} cannot be loaded.")
     if ran + broken < len(found):

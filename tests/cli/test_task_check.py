@@ -112,7 +112,10 @@ def test_packages_that_cannot_be_had_leave_it_undecided(harness, monkeypatch):
     make_task("apples", test="pip install no-such-package==1.0\n" + TEST)
     done = harness("task", "check", "tasks")
     assert done.code == 3
-    assert "no-such-package" in done.out
+    [reason] = [line for line in done.out.splitlines() if "no-such-package" in line and "(" in line]
+    assert "PIP_INDEX_URL or pip.conf name another package index" in reason
+    assert ("No matching" in done.out, "-v shows why in full." in done.out) == (False, True)
+    assert "No matching distribution" in harness("task", "check", "tasks", "-v").out
 
 
 @pytest.mark.parametrize(
