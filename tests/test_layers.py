@@ -163,6 +163,18 @@ def test_only_the_ways_in_read_the_environment():
     assert wrong == []
 
 
+def test_only_the_ways_in_ask_where_the_user_is_at_home():
+    wrong = [
+        f"{path}:{node.lineno}"
+        for path, tree in modules()
+        if not path.as_posix().startswith(READ_THE_ENVIRONMENT)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        if ast.unparse(node) == "Path.home" or node.attr in ("expanduser", "expandvars")
+    ]
+    assert wrong == []
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -32,8 +32,8 @@ _ERROR_LINES = 5
 class SandboxSettings:
     """What containers of this host are made with; picklable."""
 
-    cache: Path = field(default_factory=lambda: Path.home() / ".cache" / "loop-harness")
-    """Keeps environments of packages from one run to the next."""
+    cache: Path | None = None
+    """Keeps environments of packages from one run to the next; without one, none can be built."""
     index: IndexSettings = field(default_factory=IndexSettings)
     """Where packages come from."""
     limits: Limits = DEFAULT_LIMITS

@@ -142,9 +142,8 @@ class DockerContainer:
                 for step in environment.build:
                     if isinstance(step, CopyFiles):
                         place = self.workdir if step.target == "/" else step.target
-                        self._files.upload(environment.context, place, merge=True)
-            if environment.skills is not None and environment.skills_dir is not None:
-                self._files.upload(environment.skills, environment.skills_dir, merge=False)
+                        without = [posixpath.normpath(path) for path in step.exclude]
+                        self._files.upload(environment.context, place, merge=True, without=without)
         except OSError as error:
             raise SandboxError(f"the container's files cannot be made: {error}") from error
 

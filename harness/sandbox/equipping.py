@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from harness.errors import SandboxError
 from harness.sandbox import view
 from harness.sandbox.index_settings import IndexSettings
 from harness.sandbox.limits import DEFAULT_LIMITS, Limits
-from harness.sandbox.packages import PIP_FOLDER, NetworkRunner, Packages, own_pip
+from harness.sandbox.packages import PIP_FOLDER, Built, NetworkRunner, Packages, own_pip
 from harness.schema.environment import Equipment
 from harness.values import Mount
 
@@ -45,7 +46,7 @@ class Equipped:
 
 def equip(
     equipment: Equipment,
-    cache: Path,
+    cache: Path | None,
     runner: NetworkRunner,
     *,
     settings: IndexSettings = _NO_SETTINGS,
@@ -57,7 +58,7 @@ def equip(
 
     Args:
         equipment: What is asked for.
-        cache: Folder of this host that keeps environments and downloads.
+        cache: Folder of this host that keeps environments and downloads; None if nothing may.
         runner: Runs pip, with the host's network.
         settings: Where this host's pip finds packages.
         progress: Told what is being built, before it is.
@@ -71,14 +72,20 @@ def equip(
     python, notes, own_python = chosen.path, chosen.notes, chosen.path == view.interpreter()
     if own_python and not (equipment.packages or equipment.tools or equipment.stand_ins):
         return Equipped(notes=notes)
-    packages = Packages(cache, runner, settings, progress, timeout_s, limits, chosen.mounts)
+
+    def environment(words: Sequence[str], python: str, place: str) -> Built:
+        if cache is None:
+            raise SandboxError("nothing can be installed: the sandbox has no cache to keep it in")
+        packages = Packages(cache, runner, settings, progress, timeout_s, limits, chosen.mounts)
+        return packages.environment(words, python, place)
+
     mounts, path = [*chosen.mounts, Mount(own_pip(), f"{PIP_FOLDER}/pip")], []
     if equipment.stand_ins:
         mounts.append(Mount(_STAND_INS_HERE, _STAND_INS))
         path.append(f"{_STAND_INS}/bin")
     taken: dict[str, str] = {}
     if equipment.packages or not (own_python or chosen.mounts):
-        built = packages.environment(equipment.packages, python, _PACKAGES)
+        built = environment(equipment.packages, python, _PACKAGES)
         mounts.append(Mount(built.folder, _PACKAGES))
         path.append(f"{_PACKAGES}/bin")
         taken |= built.taken
@@ -86,7 +93,7 @@ def equip(
         path.append(str(Path(python).parent))
     for requirements in equipment.tools:
         place = f"{_TOOLS}/{tool_key(requirements)}"
-        built = packages.environment(requirements, python, place)
+        built = environment(requirements, python, place)
         mounts.append(Mount(built.folder, place))
         taken |= built.taken
     version = Path(python).resolve().name.removeprefix("python")

@@ -64,6 +64,8 @@ class EngineSettings(Record):
 
     variables: tuple[str, ...] = ()
     """Those of `Environment.env` that no image has: the task's settings name them."""
+    left_empty: tuple[str, ...] = ()
+    """Folders of the build context that an image gets without what is in them."""
     network: bool = False
     """Whether processes have one."""
     cpus: float | None = None
@@ -99,7 +101,8 @@ class Environment(Record):
     skills_dir: str | None = None
     """Where the machine has the task's skills."""
     skills: Path | None = None
-    """Folder of this host that the machine has at `skills_dir`, besides what is copied."""
+    """Folder of this host that the machine has at `skills_dir`, besides what is copied: it is
+    uploaded when the container has been made."""
     ignored: tuple[str, ...] = ()
     """What the files ask for and only a container engine does: listed in each trial."""
     needs: tuple[str, ...] = ()

@@ -9,13 +9,14 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.errors import SandboxError
+from harness.loader.skills import without_skills
 from harness.loader.task import load_task
 from harness.runner.machines import Hosting, not_runnable
 from harness.runner.task_check import CheckJob, check_task
@@ -27,6 +28,8 @@ from harness.sandbox.engine.relay import Relay
 from harness.sandbox.limits import Limits
 from harness.schema.environment import CopyFiles, EngineSettings, Environment, Equipment
 from harness.schema.suite import Task
+from harness.tools.machine import Machine
+from tests.loader.suite_folders import write
 from tests.sandbox.box import runs_on_host
 from tests.sandbox.docker_engine import Container, Engine
 
@@ -177,12 +180,46 @@ def test_the_image_has_its_own_variables_and_the_task_its_own(opened: Open, cont
     assert bash(container, "echo $FROM_IMAGE $BOTH") == "image task\n"
 
 
-def test_skills_of_a_variant_are_put_in_their_place(opened: Open, tmp_path: Path):
-    skill = tmp_path / "skills" / "tea" / "SKILL.md"
-    skill.parent.mkdir(parents=True)
-    skill.write_text("boil")
-    container = opened(skills=tmp_path / "skills", skills_dir="/opt/skills")
-    assert container.read("/opt/skills/tea/SKILL.md", 10).data == b"boil"
+def test_skills_of_a_variant_are_put_in_their_place(
+    sandbox: DockerSandbox, context: Path, tmp_path: Path
+):
+    write(tmp_path / "skills" / "tea" / "SKILL.md", "boil")
+    environment = Environment(
+        context=context, skills=tmp_path / "skills", skills_dir="/opt/skills", workdir="/app"
+    )
+    with closing(Machine(environment, lambda: sandbox)) as machine:
+        assert machine.container.read("/opt/skills/tea/SKILL.md", 10).data == b"boil"
+
+
+def test_a_machine_without_skills_has_none_of_those_its_dockerfile_copies(
+    opened: Open, context: Path
+):
+    write(context / "skills" / "tea" / "SKILL.md", "boil")
+    write(context / "skills" / "mint" / "SKILL.md", "pick")
+    copies = [("skills", "/root/all/"), ("skills/tea", "/root/tea"), (".", "/app/")]
+    dockerfile(context, *(f"COPY {source} {place}" for source, place in copies))
+    build = tuple(CopyFiles(sources=(source,), target=place) for source, place in copies)
+    search = "find /root /app -path '*tea*' -o -path '*mint*' -o -name data.txt"
+
+    with_them = bash(opened(build=build), search).split()
+    without = without_skills(Environment(context=context, build=build))
+    left = bash(opened(build=without.build, engine=without.engine), search).split()
+
+    assert "/root/all/mint/SKILL.md" in with_them
+    assert set(left) == {"/root/tea", "/root/all/tea", "/app/data.txt", "/app/skills/tea"}
+
+
+def test_an_image_that_is_ready_is_given_the_files_without_the_skills(
+    opened: Open, engine: Engine, context: Path
+):
+    name = f"registry.test/{uuid.uuid4().hex}"
+    engine.registry[f"{name}:latest"] = {"WorkingDir": "/srv"}
+    (context / "Dockerfile").unlink()
+    write(context / "skills" / "tea" / "SKILL.md", "boil")
+    files = CopyFiles(sources=(".",), target="/")
+    without = without_skills(Environment(context=context, build=(files,)))
+    container = opened(docker_image=name, workdir="/", build=without.build)
+    assert container.names("/srv") == ("data.txt", "id")
 
 
 def test_what_is_otherwise_than_asked_for_is_noted(opened: Open, context: Path):

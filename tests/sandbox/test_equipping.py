@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import SandboxError
 from harness.sandbox import equipping, view
-from harness.sandbox.equipping import Equipped, installations, tool_key
+from harness.sandbox.equipping import Equipped, equip, installations, tool_key
 from harness.schema.environment import Equipment
 from harness.values import Mount
 from tests.sandbox.packing import Workshop, wheel, working_sandbox, workshop
@@ -23,6 +24,13 @@ def shop(tmp_path: Path) -> Workshop:
 def test_without_equipment_nothing_is_shown_and_nothing_is_built(shop: Workshop):
     assert shop.equip() == Equipped()
     assert not shop.cache.exists()
+
+
+def test_without_a_cache_what_would_have_to_be_built_is_refused():
+    sandbox = working_sandbox()
+    assert equip(Equipment(stand_ins=True), None, sandbox).path
+    with pytest.raises(SandboxError, match="the sandbox has no cache to keep it in"):
+        equip(Equipment(packages=("one",)), None, sandbox)
 
 
 def test_a_python_that_is_not_here_is_told_and_the_one_that_is_here_is_taken(shop: Workshop):

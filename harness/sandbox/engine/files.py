@@ -8,7 +8,7 @@ import errno
 import os
 import posixpath
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -90,7 +90,9 @@ class Files:
             mode = state.permissions
         self._put(place, lambda packer, name: packer.file(name, content, mode))
 
-    def upload(self, source: Path, target: str, *, merge: bool) -> None:
+    def upload(
+        self, source: Path, target: str, *, merge: bool, without: Collection[str] = ()
+    ) -> None:
         """Copy a file or folder of the host to a place inside, with its modes."""
         place = self.place(target)
         if not source.is_dir():
@@ -104,7 +106,7 @@ class Files:
             else:
                 if not state.is_folder:
                     raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-                self._unpack(place, lambda packer: packer.host_folder(source, ""))
+                self._unpack(place, lambda packer: packer.host_folder(source, "", without))
                 return
         was_there = self._state(place) is not None
 
@@ -114,7 +116,7 @@ class Files:
                 # the engine removes it, and no program of the container has a part in it.
                 packer.file(name, b"")
             packer.folder(name, 0o755 if merge else source.stat().st_mode)
-            packer.host_folder(source, name)
+            packer.host_folder(source, name, without)
 
         self._put(place, pack)
 

@@ -33,12 +33,13 @@ _READ_BY_BUILDS = ("Dockerfile", ".dockerignore")
 class Images:
     """The images of an engine."""
 
-    def __init__(self, engine: Engine, cache: Path, progress: Callable[[str], None]) -> None:
+    def __init__(self, engine: Engine, cache: Path | None, progress: Callable[[str], None]) -> None:
         """Look at nothing yet.
 
         Args:
             engine: Has them.
             cache: A folder of this host, for locks: what several processes need is built once.
+                Without one, they may build it beside each other.
             progress: Told what is being built or pulled.
         """
         self._engine = engine
@@ -133,6 +134,9 @@ class Images:
 
     @contextmanager
     def _locked(self, digest: str) -> Iterator[None]:
+        if self._cache is None:
+            yield
+            return
         folder = self._cache / "images"
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / f"{digest}.lock").open("w") as file:
@@ -162,10 +166,16 @@ def _follow(body: Body) -> None:
 
 
 def _left_out(environment: Environment) -> frozenset[str]:
-    """What .dockerignore names; builds read it themselves, and the Dockerfile, whatever it says."""
+    """What .dockerignore names, and what is in folders that are to be empty.
+
+    Builds read .dockerignore themselves, and the Dockerfile, whatever it says.
+    """
     copies = [step for step in environment.build if isinstance(step, CopyFiles)]
-    found = frozenset(os.path.normpath(path) for copy in copies for path in copy.exclude)
-    return found.difference(_READ_BY_BUILDS)
+    found = {os.path.normpath(path) for copy in copies for path in copy.exclude}
+    empty = environment.engine.left_empty
+    for folder in empty:
+        found.update(f"{folder}/{name}" for name in os.listdir(environment.context / folder))
+    return frozenset(found.difference(_READ_BY_BUILDS, empty))
 
 
 def _digest(context: Path, without: frozenset[str]) -> str:
