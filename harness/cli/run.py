@@ -92,9 +92,9 @@ def command(
 ) -> int:
     """Run suites: each task, variant and repeat becomes a trial in a new folder under reports/.
 
-    SUITE is a folder with a suite.toml, a folder of scenario files or one of them, or a name under
-    suites/. Without --record-mode nothing is called: recordings answer. Exits with 1 where a
-    scenario does not hold.
+    SUITE is a folder with a suite.toml, a folder of tasks or one task's folder (with --set for the
+    model), a folder of scenario files or one of them, or a name under suites/. Without
+    --record-mode nothing is called: recordings answer. Exits with 1 where a scenario does not hold.
     """
     if record_mode != "none" and environment().get("CI") and not allow_live:
         raise BadInputError(
@@ -132,7 +132,8 @@ def _print(terminal: Terminal, planned: list[Planned], summaries: list[RunSummar
     for summary in summaries:
         lines += [*summary_lines(summary), "", *difference_lines(summary.tool_differences)]
         lines += request_lines(summary.request_differences)
-        lines += [*fault_lines(summary), *skipped_lines(summary.skipped, detailed=terminal.verbosity > 0)]
+        lines += fault_lines(summary)
+        lines += skipped_lines(summary.skipped, detailed=terminal.verbosity > 0)
         lines += unjudged_lines(summary.unjudged)
         lines.append(f"Report: {summary.report}")
     terminal.result({"runs": [one.model_dump(mode="json") for one in summaries]}, lines)
