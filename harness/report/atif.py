@@ -147,7 +147,7 @@ class _Steps:
         vendor = [block for block in message.content if isinstance(block, VendorBlock)]
         if not (texts or strangers or vendor):
             return
-        kinds = ["instruction" if index == 0 else self._said.speech(text) for text in texts]
+        kinds = [self._said.speech(text, index) for text in texts]
         fields = known(
             observation={"results": strangers} if strangers else None,
             extra=known(

@@ -198,7 +198,7 @@ def _parts(messages: Sequence[Message], index: int, said: Wording) -> Iterator[P
         match block:
             case Text(text=text):
                 if text:
-                    kind = _speech(message, text, said, is_first=index == 0)
+                    kind = said.speech(text, index) if message.role == "user" else "assistant"
                     yield SpeechView(kind, TITLES[kind], passage(text))
             case ToolCall():
                 result = results.get(block.id)
@@ -232,12 +232,6 @@ def _called_before(messages: Sequence[Message], index: int) -> set[str]:
     return set()
 
 
-def _speech(message: Message, text: str, said: Wording, *, is_first: bool) -> Speech:
-    if message.role == "assistant":
-        return "assistant"
-    return "instruction" if is_first else said.speech(text)
-
-
 class Wording:
     """Tells what the loop said from what it says about itself in events."""
 
@@ -254,9 +248,13 @@ class Wording:
                 texts.add(f"Denied: {event.data.get('reason')}.")
         self.failures = _said(trajectory, "tool_failed", "error")
         """What tools that ran said themselves."""
+        self.instructions = {0, *_said(trajectory, "step_started", "messages", int)}
+        """Places of the messages that say what the task, or a step of it, is."""
 
-    def speech(self, text: str) -> Speech:
-        """What kind of user text this is."""
+    def speech(self, text: str, index: int) -> Speech:
+        """What kind of user text this is, in the message at this place."""
+        if index in self.instructions:
+            return "instruction"
         if text.startswith(self.rejections):
             return "rejection"
         if text in self.questions:
@@ -282,11 +280,11 @@ class Wording:
         return "error"
 
 
-def _said(trajectory: Trajectory, kind: str, key: str) -> set[Json]:
+def _said(trajectory: Trajectory, kind: str, key: str, of: type = str) -> set[Json]:
     return {
-        text
+        said
         for event in trajectory.events
-        if event.kind == kind and isinstance(text := event.data.get(key), str)
+        if event.kind == kind and isinstance(said := event.data.get(key), of)
     }
 
 

@@ -30,6 +30,7 @@ SOLUTION_TIMEOUT_S = 3600.0
 _TEST_OUTPUT = "/logs/verifier/test-stdout.txt"
 _SOLUTION_OUTPUT = "/logs/agent/oracle.txt"
 _SHOWN_OUTPUT = 300
+_REMOVAL_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Stage:
             container.equip(self._environment.equipment)
             _make_room(container)
             _empty(container, self._verified, "/logs/agent")
+            # Not even an empty folder tells of the tests.
+            container.run(["rmdir", self._verified], timeout_s=_REMOVAL_TIMEOUT_S)
             self._verified = None
         if step.files is not None:
             container.upload(step.files, container.workdir, merge=True)

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 
 from harness.providers.scripted import turn
+from harness.report.conversation import SpeechView, conversation
 from harness.report.harbor_job import harbor_files
 from harness.runner.step_story import joined, judged
 from harness.schema.loop_config import TerminationReason
@@ -115,6 +116,16 @@ def test_the_whole_story_says_where_a_step_begins():
     ]
     assert titles == ["Step 1: find", "Verifier of step find", "Step 2: bring it"]
     assert [note["title"] for note in data["extra"]["after"]] == ["Verifier of step bring it"]
+
+
+def test_what_each_step_asks_is_an_instruction():
+    story = joined(None, played("Find it.", "a cup"), step="find", number=1)
+    story = joined(story, played("Bring it.", "a plate"), step="bring it", number=2)
+    said = [part for turn in conversation(story, None) for part in turn.parts]
+    texts = [part for part in said if isinstance(part, SpeechView)]
+    asked = [part.content.text for part in texts if part.kind == "instruction"]
+    assert asked == ["Find it.", "Bring it."]
+    assert "user" not in [part.kind for part in texts]
 
 
 def test_a_task_with_a_single_step_has_no_steps():

@@ -30,7 +30,7 @@ def solve(messages: list[Message]) -> Answer:
     """Writes the word that the step's instruction ends with, and says so."""
     word = text_of(messages[1]).split()[-1]
     if len(messages) == 2:
-        return "shell", {"command": f"ls -A; echo {word} > {word}"}
+        return "shell", {"command": f"ls -A; ls -d /tests 2> /dev/null; echo {word} > {word}"}
     return f"Wrote {word}."
 
 
