@@ -120,6 +120,8 @@ def _worded(error: ErrorDetails) -> str:
         return f"needs at least {error['ctx']['min_length']}"
     if error["type"] == "string_pattern_mismatch" and error["ctx"]["pattern"] == Name:
         return "use letters, digits, '.', '_' and '-' only, beginning with a letter or digit"
+    if error["type"] in ("float_type", "int_type") and isinstance(error["input"], str):
+        message += "; write one, without quotes"
     if error["type"] == "string_type" and isinstance(error["input"], bool):
         message += "; in quotes it is text (YAML reads bare on, off, yes and no as booleans)"
     return message

@@ -25,6 +25,7 @@ MOST_MB = 2**30
 
 _SIZES = {"K": 1 / 1024, "M": 1, "G": 1024}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMG])", re.IGNORECASE)
+_VERSION = re.compile(r"1\.[0-9]+")
 _NOT_PORTABLE = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 
 
@@ -65,6 +66,14 @@ def _different_names(steps: tuple[StepSection, ...]) -> tuple[StepSection, ...]:
         if names.count(name) > 1:
             raise PydanticCustomError("step_names", "two steps have the same name; rename one")
     return steps
+
+
+def _known_version(version: str) -> str:
+    if _VERSION.fullmatch(version) is None:
+        raise PydanticCustomError(
+            "schema_version", 'only versions 1.x can be read; write "1.4" and what belongs to it'
+        )
+    return version
 
 
 def _inside(path: str) -> str:
@@ -300,10 +309,8 @@ class MetadataSection(Record):
 class TaskFile(Section):
     """The whole file."""
 
-    schema_version: str = Field(
-        default="1.4",
-        pattern=r"^1\.\d+$",
-        validation_alias=AliasChoices("schema_version", "version"),
+    schema_version: Annotated[str, AfterValidator(_known_version)] = Field(
+        default="1.4", validation_alias=AliasChoices("schema_version", "version")
     )
     source: str | None = None
     task: PackageInfo | None = None

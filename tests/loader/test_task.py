@@ -112,7 +112,10 @@ def test_leading_canary_lines_are_not_part_of_the_instruction(tmp_path: Path):
             "[verifier]\nenvironment_mode = 'shared'\nenvironment = {cpus = 1}",
             ["verifier.environment_mode = 'shared'", "contradicts verifier.environment"],
         ),
-        ("[agent]\ntimeout_sec = '3'", ["agent.timeout_sec = '3'", "number"]),
+        (
+            "[agent]\ntimeout_sec = '3'",
+            ["agent.timeout_sec = '3'", "number; write one, without quotes"],
+        ),
         ("[metadata.harness]\ntool = []", ["metadata.harness.tool", "'tools'"]),
         ("[metadata.harness]\ntools = ['shel']", ["metadata.harness.tools[0] = 'shel'", "'shell'"]),
         (
@@ -133,7 +136,7 @@ def test_leading_canary_lines_are_not_part_of_the_instruction(tmp_path: Path):
             "[metadata.harness.output]\nschema = {'$ref' = '#/definitions/gone'}",
             ["metadata.harness.output.schema", "$ref '#/definitions/gone' leads nowhere"],
         ),
-        ("schema_version = '2.0'", ["schema_version = '2.0'"]),
+        ("schema_version = '2.0'", ["schema_version = '2.0'", "only versions 1.x", 'write "1.4"']),
         ("schema_version = 1.4.", ["not valid TOML", "line 1"]),
     ],
 )

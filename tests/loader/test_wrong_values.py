@@ -102,7 +102,8 @@ STOP_WHEN = "give one of tool_called, text_contains and tokens_above"
         ),
         (
             [{"tokens_above": "x"}],
-            "stop_when[0].tokens_above = 'x': input should be a valid integer",
+            "stop_when[0].tokens_above = 'x': input should be a valid integer; "
+            "write one, without quotes",
         ),
         ("x", "stop_when = 'x': input should be a list"),
     ],
