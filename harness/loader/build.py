@@ -13,9 +13,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from harness.errors import BadInputError
 from harness.loader.dockerfile import Instruction, instructions, json_form, words
+from harness.loader.explaining import known
 from harness.loader.file_commands import in_system
-from harness.loader.ignore_file import excluded
+from harness.loader.ignore_file import excluded, is_excluded
 from harness.loader.images import image_problem, python_version
 from harness.loader.installs import Files, merged
 from harness.loader.reading import read_text
@@ -26,6 +28,13 @@ from harness.schema.environment import CopyFiles, FileCommand
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ARCHIVE = re.compile(r".*\.(tar|tgz|tar\.(gz|bz2|xz|zst))", re.IGNORECASE)
 _LONGEST = 100
+_INSTRUCTIONS = frozenset(
+    {
+        *("ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK"),
+        *("LABEL", "MAINTAINER", "ONBUILD", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME"),
+        "WORKDIR",
+    }
+)
 
 
 @dataclass(slots=True)
@@ -51,15 +60,20 @@ def read_build(path: Path, context: Path, shown: str) -> Build:
         shown: what lines of it are told as, for instance `environment/Dockerfile`.
 
     Raises:
-        BadInputError: it cannot be read.
+        BadInputError: it cannot be read, or is none that could ever be built.
     """
     text = read_text(path, purpose="what the task's machine is made of")
-    stage, scope, found = _last_stage(instructions(text), shown)
+    all_stages = instructions(text)
+    for one in all_stages:
+        if one.name not in _INSTRUCTIONS:
+            guess = known(_INSTRUCTIONS, one.name)
+            raise BadInputError(f"{path}:{one.line}: unknown instruction {one.name!r}; {guess}")
+    stage, scope, found = _last_stage(all_stages)
     if stage is None:
-        return Build("", needs=[f"{shown}: has no FROM"])
+        raise BadInputError(f"{path}: has no FROM; begin with the image to start from")
     problem = image_problem(stage)
     build = Build(stage, python=python_version(stage), needs=[problem] if problem else [])
-    _Stage(build, context, shown, scope).read(found)
+    _Stage(build, path, context, shown, scope).read(found)
     return build
 
 
@@ -104,7 +118,7 @@ def _matches(context: Path, source: str) -> list[Path]:
 
 
 def _last_stage(
-    found: Iterable[Instruction], shown: str
+    found: Iterable[Instruction],
 ) -> tuple[str | None, dict[str, str], list[Instruction]]:
     """The image that the last stage begins from, arguments of all stages, and its instructions."""
     scope: dict[str, str] = {}
@@ -143,8 +157,11 @@ def _arguments(
 class _Stage:
     """Reads the instructions of a stage into a build."""
 
-    def __init__(self, build: Build, context: Path, shown: str, outer: dict[str, str]) -> None:
+    def __init__(
+        self, build: Build, path: Path, context: Path, shown: str, outer: dict[str, str]
+    ) -> None:
         self._build = build
+        self._path = path
         self._context = context
         self._shown = shown
         self._outer = outer
@@ -219,9 +236,7 @@ class _Stage:
         found = tuple(_plain(source) for source in sources if source not in here)
         missing = [source for source in found if not _matches(self._context, source)]
         for source in missing:
-            self._build.needs.append(
-                f"{self._shown}:{instruction.line}: {source!r} is not in {self._context.name}/"
-            )
+            self._is_missing(instruction, source)
         if missing or not found:
             return
         archives = tuple(one for one in found if self._is_archive(instruction, one))
@@ -234,6 +249,18 @@ class _Stage:
         if "chmod" in flags:
             copied = " ".join(shlex.quote(self._copied(one, place)) for one in found)
             self._command(f"chmod -R {shlex.quote(flags['chmod'])} {copied}", "/")
+
+    def _is_missing(self, instruction: Instruction, source: str) -> None:
+        problem = f"{source!r} is not in {self._context.name}/"
+        is_pattern = re.search(r"[*?\[]", source) is not None
+        if not is_pattern and not is_excluded(self._context, source):
+            raise BadInputError(
+                f"{self._path}:{instruction.line}: {instruction.name}: {problem}; add it, or take"
+                " it out of the line"
+            )
+        # Builders do not agree on whether a pattern may stand for nothing, and who excludes a file
+        # may have it elsewhere.
+        self._build.needs.append(f"{self._shown}:{instruction.line}: {problem}")
 
     def _is_archive(self, instruction: Instruction, source: str) -> bool:
         is_file = (self._context / source).is_file()
@@ -291,6 +318,16 @@ class _Stage:
         self._build.packages = merged(self._build.packages, line.packages)
         for number, text in line.ignored:
             self._ignore(number, text)
+        for number, name in line.missing:
+            if self._is_complete and not self._may_be_there(posixpath.basename(name)):
+                self._build.needs.append(
+                    f"{self._shown}:{number}: {name!r} is neither in {self._context.name}/ nor made"
+                )
+
+    def _may_be_there(self, name: str) -> bool:
+        """Whether a file is in the context, or a command may make it."""
+        commands = [one.command for one in self._build.steps if isinstance(one, FileCommand)]
+        return (self._context / name).exists() or any(name in text for text in commands)
 
 
 def _plain(source: str) -> str:

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 
 _DIRECTIVE = re.compile(r"#\s*(\w+)\s*=\s*(\S+)\s*", re.ASCII)
-_HEREDOC = re.compile(r"(?<![<\w])<<(-?)([\"']?)([A-Za-z_][\w.]*)\2")
+_HEREDOC = re.compile(r"(?<![<\w])<<(-?)([\"']?)([A-Za-z_][\w.-]*)\2")
 _WITH_HEREDOCS = frozenset({"RUN", "COPY", "ADD"})
 _FLAG = re.compile(r"--([a-z][a-z-]*)(?:=(\S*))?(?:\s+|$)")
 

@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.errors import BadInputError
+from harness.loader.ignore_patterns import Pattern
 from harness.loader.reading import read_text
 
 _FILE = ".dockerignore"
+_LONGEST = 16_384
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    pattern: re.Pattern[str]
+    pattern: Pattern
     excludes: bool
 
 
 def excluded(context: Path) -> tuple[str, ...]:
-    """The files and whole folders of a context that are left out, relative to it and sorted."""
+    """The files and whole folders of a context that are left out, relative to it and sorted.
+
+    Raises:
+        BadInputError: the list of them cannot be read.
+    """
+    rules = _rules_of(context)
+    return tuple(sorted(_walk(context, "", rules))) if rules else ()
+
+
+def is_excluded(context: Path, name: str) -> bool:
+    """Whether a file would be left out, if it were there."""
+    return _is_excluded(name, _rules_of(context))
+
+
+def _rules_of(context: Path) -> list[_Rule]:
     path = context / _FILE
     if not path.is_file():
-        return ()
-    rules = list(_rules(read_text(path, purpose="what Docker does not see")))
-    return tuple(sorted(_walk(context, "", rules))) if rules else ()
+        return []
+    text = read_text(path, purpose="what Docker does not see")
+    if len(text) > _LONGEST:
+        raise BadInputError(f"{path}: longer than {_LONGEST} characters; shorten it")
+    return list(_rules(text))
 
 
 def _walk(folder: Path, prefix: str, rules: list[_Rule]) -> Iterator[str]:
@@ -45,7 +63,7 @@ def _is_excluded(name: str, rules: list[_Rule]) -> bool:
     parts = name.split("/")
     above = ["/".join(parts[: count + 1]) for count in range(len(parts))]
     for rule in reversed(rules):
-        if any(rule.pattern.fullmatch(one) for one in above):
+        if any(rule.pattern.matches(one) for one in above):
             return rule.excludes
     return False
 
@@ -59,31 +77,4 @@ def _rules(text: str) -> Iterator[_Rule]:
         pattern = os.path.normpath(pattern.removeprefix("!").strip()).lstrip("/")
         if pattern == ".":
             continue
-        try:
-            yield _Rule(re.compile(_expression(pattern)), excludes)
-        except re.error:
-            # A range that Go refuses too.
-            yield _Rule(re.compile(re.escape(pattern)), excludes)
-
-
-def _expression(pattern: str) -> str:
-    """A pattern of Go's as a regular expression."""
-    out, at = "", 0
-    while at < len(pattern):
-        if pattern.startswith("**/", at):
-            out += "(?:.*/)?"
-            at += 3
-        elif pattern.startswith("**", at):
-            out += ".*"
-            at += 2
-        elif pattern[at] in "*?":
-            out += "[^/]*" if pattern[at] == "*" else "[^/]"
-            at += 1
-        elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
-            inside = re.escape(pattern[at + 1 : end]).replace(r"\-", "-")
-            out += f"[^{inside[2:]}]" if inside.startswith(r"\^") else f"[{inside}]"
-            at = end + 1
-        else:
-            out += re.escape(pattern[at])
-            at += 1
-    return out
+        yield _Rule(Pattern(pattern), excludes)

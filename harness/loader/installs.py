@@ -55,6 +55,8 @@ class Install:
     """Requirements of an environment of its own, sorted."""
     problems: tuple[str, ...] = ()
     """What of it cannot be had here."""
+    missing: tuple[str, ...] = ()
+    """Files of requirements that are not among the task's."""
 
 
 def read_install(words: Sequence[str | None], files: Files) -> Install | None:
@@ -129,7 +131,9 @@ def _packages(words: Sequence[str | None] | None, files: Files) -> Install | Non
             found.requirement(word)
         else:
             found.option(*_option(word, rest))
-    return Install(tuple(found.packages), problems=tuple(found.problems))
+    return Install(
+        tuple(found.packages), problems=tuple(found.problems), missing=tuple(found.missing)
+    )
 
 
 def _option(word: str, rest: list[str | None]) -> tuple[str, str | None]:
@@ -154,6 +158,7 @@ class _Found:
         self._seen: set[Path] = set()
         self.packages: list[str] = []
         self.problems: list[str] = []
+        self.missing: list[str] = []
 
     def requirements(self, listed: str | None) -> None:
         """Requirements with commas between them."""
@@ -195,6 +200,7 @@ class _Found:
         found = None if path is None else self._files(path)
         if found is None or path is None:
             self.problems.append(f"-r {path or '…'}: not among the task's files")
+            self.missing += [] if path is None else [path]
             return
         if found in self._seen:
             return

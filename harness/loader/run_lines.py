@@ -49,6 +49,8 @@ class RunLine:
     packages: list[str] = field(default_factory=list)
     ignored: list[tuple[int, str]] = field(default_factory=list)
     """Lines, each with what stands there."""
+    missing: list[tuple[int, str]] = field(default_factory=list)
+    """Lines, each with a file of requirements that is not among the task's."""
     is_complete: bool = True
     """Whether nothing was ignored that may have made files."""
 
@@ -204,6 +206,7 @@ class _Reader:
         """Of several ways to install the same, as after `||`, the first counts."""
         first = next(one for one in installs if one is not None)
         self.line.packages += first.packages
+        self.line.missing += [(unit.line, path) for path in first.missing]
         for problem in first.problems:
             self._ignore(unit.line, f"{unit.text.split()[0]}: {problem}")
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from harness.errors import BadInputError
 from harness.loader.build import Build, files_of, read_build
 from harness.loader.dockerfile import instructions, json_form, words
 from harness.schema.environment import CopyFiles, FileCommand
@@ -145,15 +148,23 @@ def test_copies_have_sources_and_an_absolute_target(
     assert (build.ignored, build.needs) == ([], [])
 
 
-@pytest.mark.parametrize("source", ["gone.txt", "*.gone", "../a.txt", "link/passwd", "[z-a]"])
-def test_what_is_not_in_the_context_makes_a_task_impossible(tmp_path: Path, source: str):
+@pytest.mark.parametrize("source", ["*.gone", "[z-a]", "big.bin"])
+def test_a_pattern_of_nothing_makes_a_task_impossible(tmp_path: Path, source: str):
+    write(tmp_path / "environment" / ".dockerignore", "*.bin\n")
+    build = made(tmp_path / "environment", f"{FROM}COPY {source} /x\n")
+    assert build.needs == [f"environment/Dockerfile:2: {source!r} is not in environment/"]
+    assert build.steps == []
+
+
+@pytest.mark.parametrize("source", ["gone.txt", "../a.txt", "link/passwd"])
+def test_what_is_not_in_the_context_is_an_error(tmp_path: Path, source: str):
     write(tmp_path / "a.txt", "")
     context = tmp_path / "environment"
     context.mkdir()
     (context / "link").symlink_to("/etc")
-    build = made(context, f"{FROM}COPY {source} /x\n")
-    assert build.needs == [f"environment/Dockerfile:2: {source!r} is not in environment/"]
-    assert build.steps == []
+    expected = f"{context}/Dockerfile:2: COPY: {source!r} is not in environment/; add it"
+    with pytest.raises(BadInputError, match=re.escape(expected)):
+        made(context, f"{FROM}COPY {source} /x\n")
 
 
 def test_modes_archives_and_files_within_the_dockerfile_become_commands(tmp_path: Path):
@@ -432,8 +443,36 @@ def test_dockerignore_leaves_out_files_and_whole_folders(tmp_path: Path):
     assert left_out[1:] == [("out/a",), ()]
 
 
-def test_a_dockerfile_that_begins_from_nothing_is_told(tmp_path: Path):
-    assert made(tmp_path, "RUN a\n").needs == ["environment/Dockerfile: has no FROM"]
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("RUN a\n", "Dockerfile: has no FROM; begin with the image"),
+        (f"{FROM}\nCOPPY a b\n", "Dockerfile:3: unknown instruction 'COPPY'; did you mean 'COPY'"),
+        ("RUM a\n", "Dockerfile:1: unknown instruction 'RUM'; did you mean 'RUN'"),
+    ],
+)
+def test_what_no_builder_accepts_is_an_error(tmp_path: Path, text: str, said: str):
+    with pytest.raises(BadInputError, match=re.escape(said)):
+        made(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("before", "needs"),
+    [
+        ("", ["environment/Dockerfile:2: 'req.txt' is neither in environment/ nor made"]),
+        ("echo a > req.txt && ", []),
+        ("git clone https://x.example/y . && ", []),
+    ],
+)
+def test_requirements_that_are_nowhere_make_a_task_impossible(
+    tmp_path: Path, before: str, needs: list[str]
+):
+    folder = tmp_path / "environment"
+    assert made(folder, f"{FROM}RUN {before}pip install -r req.txt\n").needs == needs
+
+
+def test_text_within_a_run_is_no_instruction(tmp_path: Path):
+    assert made(tmp_path, f"{FROM}RUN cat <<'A-B' > /x\nfour lines\nA-B\n").needs == []
 
 
 LINES = st.sampled_from(
@@ -482,5 +521,6 @@ def test_any_text_is_read_without_an_error(
 ):
     folder = tmp_path_factory.getbasetemp() / "any"
     folder.mkdir(exist_ok=True)
-    build = made(folder, "\n".join(lines))
-    assert build.workdir.startswith("/")
+    # An error is the author's to mend; anything else would be ours.
+    with suppress(BadInputError):
+        assert made(folder, "\n".join(lines)).workdir.startswith("/")
