@@ -85,3 +85,13 @@ def test_one_of_them_does_not_keep_the_others_from_being_checked(tmp_path: Path)
     )
     assert [task.name for task in suite.tasks] == ["good"]
     assert broken == ["deep", "vast"]
+
+
+def test_a_dockerignore_is_read_in_time_or_named(tmp_path: Path):
+    folder = harbor_task(tmp_path / "t", dockerfile="FROM ubuntu:24.04\nCOPY . /app\n")
+    path = write(folder / "environment" / ".dockerignore", f"{'*a' * 100}\n{'**/' * 100}b\n")
+    write(folder / "environment" / ("a" * 200), "x")
+    load_task(folder)
+    path.write_text("a\n" * 10_000)
+    with pytest.raises(BadInputError, match="longer than 16384 characters"):
+        load_task(folder)
