@@ -82,6 +82,10 @@ class SandboxError(InfrastructureError):
     """The sandbox could not be set up or run."""
 
 
+class NoWorkdirError(SandboxError):
+    """The folder that a command was to start in is not there, or cannot be entered."""
+
+
 def error_line(error: BaseException) -> str:
     """What kind of error it is and what it says, for one line of a message."""
     return f"{type(error).__name__}: {error}"

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import PurePosixPath
 
 from harness.errors import SandboxError
-from harness.sandbox import view
+from harness.sandbox import seccomp, view
 from harness.sandbox.process import Launch
 from harness.sandbox.runner import Runner, Scene
 from harness.values import Mount
@@ -27,6 +27,7 @@ class Bubblewrap(Runner):
     """Runs processes under `bwrap`."""
 
     kind = "bubblewrap"
+    asks_inside = True
 
     def launch(self, scene: Scene, command: Sequence[str], opened: ExitStack) -> Launch:
         """How a command is started.
@@ -38,16 +39,28 @@ class Bubblewrap(Runner):
         if executable is None:
             raise SandboxError("bwrap is not installed")
         files = {place: _in_memory(text, opened) for place, text in scene.files.items()}
-        options = "".join(f"{option}\0" for option in _options(scene, files))
+        wait_fd, go_fd = os.pipe2(os.O_CLOEXEC)
+        for fd in (wait_fd, go_fd):
+            opened.callback(os.close, fd)
+        given = [wait_fd, *files.values()]
+        options = [*_options(scene, files), "--block-fd", str(wait_fd)]
+        if seccomp.no_keys():
+            given.append(_in_memory(seccomp.no_keys(), opened))
+            options += ["--seccomp", str(given[-1])]
         # Not on the command line: that can be read inside, and names folders of the host.
-        options_fd = _in_memory(options, opened)
+        options_fd = _in_memory("".join(f"{option}\0" for option in options), opened)
 
         def arguments(status_fd: int) -> list[str]:
             report = ("--json-status-fd", str(status_fd), "--args", str(options_fd))
             isolation = _ISOLATION if scene.network else (*_ISOLATION, "--unshare-net")
             return [executable, *isolation, *report, "--", *command]
 
-        return Launch(arguments, scene.env, (options_fd, *files.values()))
+        return Launch(
+            arguments,
+            (options_fd, *given),
+            no_folder=f"bwrap: Can't chdir to {scene.cwd}: ",
+            go_fd=go_fd,
+        )
 
 
 def _options(scene: Scene, files: Mapping[str, int]) -> list[str]:
@@ -69,6 +82,10 @@ def _options(scene: Scene, files: Mapping[str, int]) -> list[str]:
         options += ["--perms", "0644", "--file", str(fd), place]
     if scene.root is None:
         options += ["--remount-ro", "/"]
+    # Only here: bwrap itself is a process of the host, and must not be told what to load.
+    options.append("--clearenv")
+    for name, value in scene.env.items():
+        options += ["--setenv", name, value]
     return [*options, "--chdir", scene.cwd]
 
 
@@ -80,9 +97,9 @@ def _binds(mounts: Sequence[Mount]) -> list[str]:
     return arguments
 
 
-def _in_memory(text: str, opened: ExitStack) -> int:
+def _in_memory(content: str | bytes, opened: ExitStack) -> int:
     fd = os.memfd_create("sandbox")
     opened.callback(os.close, fd)
-    os.write(fd, os.fsencode(text))
+    os.write(fd, os.fsencode(content))
     os.lseek(fd, 0, os.SEEK_SET)
     return fd

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Protocol, TypeVar
 
-from harness.errors import InfrastructureError, SandboxError
+from harness.errors import InfrastructureError, NoWorkdirError, SandboxError
 from harness.sandbox import view
 from harness.sandbox.engine.api import DEFAULT_ADDRESS
 from harness.sandbox.equipping import Equipped, equip
@@ -238,35 +238,44 @@ class FolderContainer:
             self._tree.make_folder(place)
         except OSError as error:
             return ProcessResult(exit_code=126, output=f"{place}: {error.strerror}\n")
-        return self._runner.run(
-            command,
-            mounts=self._equipped.mounts,
-            timeout_s=timeout_s,
-            cwd=place,
-            env=self._variables(env),
-            root=self._root,
-            keeper=self._keeper,
-        )
+        try:
+            return self._runner.run(
+                command,
+                mounts=self._equipped.mounts,
+                timeout_s=timeout_s,
+                cwd=place,
+                env=self._variables(env),
+                root=self._root,
+                keeper=self._keeper,
+            )
+        except NoWorkdirError:
+            # Made here, and not seen inside: an agent has put a link there, or closed it.
+            return ProcessResult(exit_code=126, output=f"{place}: cannot be entered\n")
 
     def terminal(self, *, columns: int = 160, rows: int = 40) -> Terminal:
-        """Open a terminal with a shell in the working directory."""
+        """Open a terminal with a shell in the working directory, or in / if that is no folder."""
         self._hold_open()
-        self._tree.make_folder(self.workdir)
+        try:
+            self._tree.make_folder(self.workdir)
+            opened = self._terminal(self.workdir, columns, rows)
+        except (OSError, NoWorkdirError):
+            opened = self._terminal("/", columns, rows)
+        self._terminals.append(opened)
+        return opened
 
+    def _terminal(self, cwd: str, columns: int, rows: int) -> Terminal:
         def start(terminal: int) -> Callable[[], None]:
             return self._runner.start(
                 COMMAND,
                 terminal,
                 mounts=self._equipped.mounts,
-                cwd=self.workdir,
+                cwd=cwd,
                 env=self._variables(ENV),
                 root=self._root,
                 keeper=self._keeper,
             )
 
-        opened = Terminal(start, columns=columns, rows=rows)
-        self._terminals.append(opened)
-        return opened
+        return Terminal(start, columns=columns, rows=rows)
 
     def equip(self, equipment: Equipment) -> None:
         """Let later processes find this equipment in place of the environment's.

@@ -28,6 +28,7 @@ _READ_ONLY, _NO_SUID, _NO_DEV, _NO_EXEC = 1, 2, 4, 8
 _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
 _DETACH = 2
 _SET_DEATH_SIGNAL, _IN_BOUNDING, _DROP_BOUNDING, _NO_NEW_PRIVILEGES = 1, 23, 24, 38
+_SET_DUMPABLE, _SET_FILTER, _BY_PROGRAM, _FILTER_STEP = 4, 22, 2, 8
 _CAPABILITY_VERSION = 0x20080522
 _SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -101,17 +102,26 @@ def _be_first(view: dict[str, Any], status_fd: int, reported: int, ask: int) -> 
         if not view["network"]:
             _loopback_up()
         _build(view)
-        os.chdir(view["cwd"])
+        _enter_folder(view)
         if view["user"] is not None:
             _become(view["user"], reported, ask)
         _drop_capabilities()
+        if view["filter"]:
+            _filter_calls(view["filter"])
         os.close(reported)
         os.close(ask)
+        # Nothing inside may look into this process, which reports.
+        _check(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "hide the first process")
         command = os.fork()
         if command == 0:
+            _check(_libc.prctl(_SET_DUMPABLE, 1, 0, 0, 0), "show the command")
             os.setsid()
             for ignored_by_python in (_SIGPIPE, _SIGXFSZ):
                 _libc.signal(ignored_by_python, None)
+            # By now nothing of the container was loaded. Its limits are set before the answer.
+            os.write(0, b"\n")
+            if not os.read(0, 1):
+                os._exit(1)
             os.execve(view["command"][0], view["command"], view["env"])
         status = _reap_until(command)
         os.write(status_fd, b'{"exit-code": %d}\n' % status)
@@ -119,6 +129,13 @@ def _be_first(view: dict[str, Any], status_fd: int, reported: int, ask: int) -> 
     except OSError as error:
         print(error.strerror, file=sys.stderr, flush=True)
     os._exit(code)
+
+
+def _enter_folder(view: dict[str, Any]) -> None:
+    try:
+        os.chdir(view["cwd"])
+    except OSError as error:
+        raise OSError(error.errno, view["no_folder"] + str(error.strerror)) from None
 
 
 def _become(user: int, reported: int, ask: int) -> None:
@@ -282,6 +299,16 @@ def _drop_capabilities() -> None:
     _check(_libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "forbid new privileges")
     header = _CAPABILITY_VERSION.to_bytes(4, sys.byteorder) + bytes(4)
     _check(_libc.capset(header, bytes(24)), "drop capabilities")
+
+
+def _filter_calls(program: bytes) -> None:
+    """Refuse system calls, here and in all that is started."""
+
+    class Program(ctypes.Structure):
+        _fields_ = (("steps", ctypes.c_ushort), ("program", ctypes.c_char_p))
+
+    given = Program(len(program) // _FILTER_STEP, program)
+    _check(_libc.prctl(_SET_FILTER, _BY_PROGRAM, ctypes.byref(given), 0, 0), "filter calls")
 
 
 def _die_with_parent() -> None:

@@ -62,7 +62,7 @@ class LongProcess:
                 try:
                     watch.follow(time.monotonic() + _START_TIMEOUT_S, lambda: watch.started)
                     if not watch.started:
-                        raise SandboxError(f"the sandbox could not start: {watch.last_line()}")
+                        raise watch.failure()
                     self._started.set()
                     watch.follow(None, self._told_to_end.is_set)
                 finally:

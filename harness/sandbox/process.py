@@ -5,6 +5,10 @@ A launcher (bubblewrap, or `enter.py`) reports on a pipe, one JSON object a line
 `{"exit-code": n}` comes only when the command was really started. Inside, a line is written to a
 socket when all is ready, and the command starts when one comes back: so nothing starts whose
 harness was killed before the launcher could take care to die with it.
+
+A program of a container may load whatever an agent has put there before its first own step, so it
+is held to its limits before any is started: `enter.py` asks itself, and bubblewrap's first process
+waits until it is told to go on.
 """
 
 from __future__ import annotations
@@ -19,12 +23,12 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness.errors import SandboxError
+from harness.errors import NoWorkdirError, SandboxError
 from harness.values import ProcessResult
 
 OUTPUT_LIMIT = 10_000
@@ -33,6 +37,11 @@ OUTPUT_LIMIT = 10_000
 _CHUNK = 1 << 16
 _KILLED = 137
 """Exit code of a process that was killed, as a shell has it."""
+_LAUNCHER_ENV = {"LANG": "C.UTF-8"}
+"""All of it: a launcher is a process of the host, and obeys no variable of a task."""
+_MOST_REPORTED = 4096
+"""Bytes that a launcher reports at most."""
+_MOST_NUMBER = 1 << 31
 LOOK_EVERY_S = 0.25
 """How often limits that nothing else holds are looked at."""
 
@@ -96,10 +105,12 @@ class Launch:
 
     arguments: Callable[[int], Sequence[str]]
     """Its command line, for the number of the status pipe."""
-    env: Mapping[str, str]
-    """The whole environment."""
     pass_fds: tuple[int, ...]
     """Further open files that it needs."""
+    no_folder: str
+    """What it writes where it cannot enter the working directory."""
+    go_fd: int | None = None
+    """Where to tell the first process of the new namespace that it may go on, if it waits."""
 
 
 def supervise(
@@ -144,10 +155,12 @@ class Watch:
         Raises:
             SandboxError: it is not there.
         """
+        self._launch = launch
         self._keeper = keeper
         self._started_at = time.monotonic()
         self._output = Excerpt(output_limit)
         self._status = b""
+        self._first_seen = False
         self._init_fd: int | None = None
         self._lock = threading.Lock()
         """Held by who uses or closes it, since threads may kill."""
@@ -171,7 +184,7 @@ class Watch:
                 stdin=start_inside.fileno(),
                 stdout=output if terminal is None else terminal,
                 stderr=output,
-                env=dict(launch.env),
+                env=_LAUNCHER_ENV,
                 cwd="/",
                 umask=0o022,
                 pass_fds=(status_inside.fileno(), *launch.pass_fds),
@@ -191,9 +204,9 @@ class Watch:
             timed_out = not self.follow(self._started_at + timeout_s)
         finally:
             self.end()
-        exit_code = self._exit_code()
+        exit_code = self._reported("exit-code")
         if exit_code is None and not timed_out and self._stopped_for is None:
-            raise SandboxError(f"the sandbox could not start: {self.last_line()}")
+            raise self.failure()
         output = self._output.text()
         killed_for = self._stopped_for or (None if self._keeper is None else self._keeper.note())
         if killed_for is not None:
@@ -208,9 +221,15 @@ class Watch:
             duration_s=time.monotonic() - self._started_at,
         )
 
-    def last_line(self) -> str:
-        """Of what was written: why a launcher failed."""
-        return (self._output.text().strip().splitlines() or ["no message"])[-1]
+    def failure(self) -> SandboxError:
+        """Why the launcher did not start the command: the last line that it wrote."""
+        written = self._output.text().strip()
+        kind = (
+            NoWorkdirError
+            if not self.started and self._launch.no_folder in written
+            else SandboxError
+        )
+        return kind(f"the sandbox could not start: {(written.splitlines() or ['no message'])[-1]}")
 
     def follow(self, deadline: float | None, until: Callable[[], bool] = lambda: False) -> bool:
         """Read until everything is closed and the launcher has ended; False at the deadline.
@@ -257,18 +276,39 @@ class Watch:
 
     def _add_status(self) -> bool:
         data = self._status_end.recv(_CHUNK)
-        self._status += data
-        if self._init_fd is None and b"\n" in self._status:
-            pid = json.loads(self._status.partition(b"\n")[0])["child-pid"]
-            with suppress(ProcessLookupError):
-                self._init_fd = os.pidfd_open(pid)
+        # Once it is too much, it stays so, and what else comes is dropped.
+        was_too_much = len(self._status) > _MOST_REPORTED
+        self._status += data[: _MOST_REPORTED + 1 - len(self._status)]
+        if len(self._status) > _MOST_REPORTED and not was_too_much:
+            raise SandboxError("the sandbox's launcher reports too much")
+        if not self._first_seen and b"\n" in data:
+            self._first_seen = True
+            self._see_first()
         return bool(data)
+
+    def _see_first(self) -> None:
+        """Take care of the first process inside, and let it go on if it waits."""
+        pid = self._reported("child-pid")
+        if pid is None:
+            raise SandboxError("the sandbox's launcher does not say what it started")
+        with suppress(ProcessLookupError):
+            self._init_fd = os.pidfd_open(pid)
+        if self._launch.go_fd is None or self._init_fd is None:
+            return
+        if self._keeper is not None:
+            try:
+                self._keeper.admit(pid)
+            except SandboxError:
+                # Of one that is dead already the launcher tells why.
+                if not select.select([self._init_fd], [], [], 0)[0]:
+                    raise
+        os.write(self._launch.go_fd, b".")
 
     def _let_start(self) -> bool:
         data, pid = _receive(self._start_end)
         if not data:
             return False
-        if self._keeper is not None:
+        if self._keeper is not None and self._launch.go_fd is None:
             self._keeper.admit(pid)
         self.started = True
         with suppress(BrokenPipeError, ConnectionResetError):
@@ -298,11 +338,18 @@ class Watch:
             else:
                 signal.pidfd_send_signal(self._init_fd, signal.SIGKILL)
 
-    def _exit_code(self) -> int | None:
-        for line in self._status.splitlines():
-            code = json.loads(line).get("exit-code")
-            if code is not None:
-                return int(code)
+    def _reported(self, name: str) -> int | None:
+        """A number that the launcher has reported."""
+        # The last part is no whole line yet, or empty.
+        for line in self._status.split(b"\n")[:-1]:
+            try:
+                number = json.loads(line).get(name)
+            except (ValueError, AttributeError, RecursionError):
+                raise SandboxError("the sandbox's launcher reports no JSON object") from None
+            if number is not None:
+                if not isinstance(number, int) or not 0 <= number < _MOST_NUMBER:
+                    raise SandboxError(f"the sandbox's launcher reports no number as {name}")
+                return number
         return None
 
 

@@ -40,6 +40,8 @@ class Runner(ABC):
     """Runs processes that see only what they are given; nothing outlives a call."""
 
     kind: str
+    asks_inside = False
+    """Whether the command has to ask by itself whether it may start."""
 
     def __init__(self, output_limit: int = OUTPUT_LIMIT, limits: Limits = DEFAULT_LIMITS) -> None:
         """Run nothing yet.
@@ -90,7 +92,7 @@ class Runner(ABC):
         with ExitStack() as opened:
             if keeper is None:
                 keeper = opened.enter_context(closing(LimitKeeper(self._limits)))
-            launch = self.launch(scene, view.start(command), opened)
+            launch = self.launch(scene, view.start(command, asks=self.asks_inside), opened)
             return supervise(launch, timeout_s, self._output_limit, keeper)
 
     def start(
@@ -119,11 +121,8 @@ class Runner(ABC):
             SandboxError: the sandbox itself failed.
         """
         scene = _scene(mounts, cwd, env, False, root)
-        process = LongProcess(
-            lambda opened: self.launch(scene, view.start(command, terminal=True), opened),
-            terminal,
-            keeper,
-        )
+        started = view.start(command, asks=self.asks_inside, terminal=True)
+        process = LongProcess(lambda opened: self.launch(scene, started, opened), terminal, keeper)
         return process.end
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from harness.sandbox import owner, view
+from harness.sandbox import owner, seccomp, view
 from harness.sandbox.process import Launch
 from harness.sandbox.runner import Runner, Scene
 from harness.values import Mount
@@ -31,6 +31,7 @@ class Unshare(Runner):
         user = owner.builder() if scene.root is None else scene.owner
         if scene.root is None and user is not None:
             _hand_over(scene.mounts, user)
+        no_folder = f"cannot enter {scene.cwd}: "
         seen = {
             "hostname": view.HOSTNAME,
             "user": user,
@@ -43,6 +44,8 @@ class Unshare(Runner):
             "files": dict(scene.files),
             "network": scene.network,
             "cwd": scene.cwd,
+            "no_folder": no_folder,
+            "filter": seccomp.no_keys(),
             "env": dict(scene.env),
             "command": list(command),
         }
@@ -53,8 +56,8 @@ class Unshare(Runner):
         start = (sys.executable, "-I", "-S", _ENTER)
         return Launch(
             lambda status_fd: [*start, str(status_fd), str(view_fd)],
-            {"LANG": "C.UTF-8"},
             (view_fd,),
+            no_folder=no_folder,
         )
 
 

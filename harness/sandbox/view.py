@@ -46,12 +46,12 @@ _SYSTEM_PYTHONS = ("/usr/local/bin/python3", "/usr/bin/python3")
 # The interpreter's folder is last and always named, so that PATH never tells hosts apart.
 PATH = f"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:{PYTHON_FOLDER}"
 
-# Through a shell, so that a command that cannot be started says the same in every sandbox. It says
-# that it is ready, and waits for the answer: without one the harness was killed in the meantime.
-_START = ("/bin/sh", "-c", 'echo >&0 && read -r _ && exec "$@" < /dev/null', "sh")
-
+# Says that it is ready, and waits for the answer: without one the harness was killed meanwhile.
+_ASK = "echo >&0 && read -r _ && "
+# By a shell, so that a command that cannot be started says the same in every sandbox.
+_START = 'exec "$@" < /dev/null'
 # Output is a terminal here. Only the first process of a session can make it its own.
-_START_ON_TERMINAL = (*("/bin/sh", "-c", 'echo >&0 && read -r _ && exec "$@" <&1 2>&1', "sh"),)
+_START_ON_TERMINAL = 'exec "$@" <&1 2>&1'
 _OWN_THE_TERMINAL = (
     "import fcntl, os, sys, termios\n"
     "if os.getsid(0) != os.getpid():\n"
@@ -117,11 +117,17 @@ def environment(cwd: str, extra: Mapping[str, str], *, home: str) -> dict[str, s
     return {**fixed, **extra}
 
 
-def start(command: Sequence[str], *, terminal: bool = False) -> list[str]:
-    """The arguments that start a command inside."""
-    if not terminal:
-        return [*_START, *command]
-    return [*_START_ON_TERMINAL, *owning_terminal(command, interpreter())]
+def start(command: Sequence[str], *, asks: bool, terminal: bool = False) -> list[str]:
+    """The arguments that start a command inside.
+
+    Args:
+        command: Program and arguments.
+        asks: Ask first, on the input, whether to start.
+        terminal: The output is a terminal, which the command is to own.
+    """
+    script = (_ASK if asks else "") + (_START_ON_TERMINAL if terminal else _START)
+    started = owning_terminal(command, interpreter()) if terminal else command
+    return ["/bin/sh", "-c", script, "sh", *started]
 
 
 def owning_terminal(command: Sequence[str], python: str) -> list[str]:
