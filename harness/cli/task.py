@@ -174,7 +174,7 @@ def _lines(found: Sequence[TaskCheck], *, detailed: bool) -> list[str]:
         verb = "holds" if 1 in (holding, ran) else "hold"
         lines.append(f"{holding} of {numbers.plural(ran, 'task')} that can be run here {verb}.")
     if not detailed and any(one.log for one in found):
-        lines.append("-v shows what was written in what does not hold.")
+        lines.append("-v shows what was written where a task does not hold.")
     if not detailed and any("\n" in (one.reason or "") for one in found):
         lines.append("-v shows why in full.")
     if broken:

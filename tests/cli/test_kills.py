@@ -69,7 +69,7 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path, seed: int) -> None
     assert not list(cassettes.rglob("*.partial"))
     again = in_subprocess("run", "tiny", "--out", "again", folder=tmp_path)
     assert again.code == 0, again.err
-    changing = {"duration_s", "finished_at", "served", "recorded"}
+    changing = {"duration_s", "finished_at", "served", "recorded", "sandbox"}
     first, second = (
         [trial.model_dump(exclude=changing) for trial in RunLog(tmp_path / name).trials()]
         for name in ("finished", "again")

@@ -205,7 +205,7 @@ def trials_of(folder: Path) -> list[TrialRecord]:
     """The trials of a run, sorted, without what may differ between two runs of the same."""
     lines = (folder / "trials.jsonl").read_text(encoding="utf-8").splitlines()
     trials = [TrialRecord.model_validate_json(line) for line in lines]
-    same = {"duration_s": 0.0, "finished_at": None, "served": 0, "recorded": 0}
+    same = {"duration_s": 0.0, "finished_at": None, "served": 0, "recorded": 0, "sandbox": None}
     trials = [trial.model_copy(update=same) for trial in trials]
     return sorted(trials, key=lambda trial: (trial.task, trial.variant, trial.repeat))
 
