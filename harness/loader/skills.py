@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ PLACE = "/skills"
 _FOLDER = "skills"
 """In a build context."""
 _MOST_FILES = 50
+_LINE_ENDS = re.compile(r"[ \t]*[\r\n][ \t\r\n]*")
 
 
 class _FrontMatter(Record):
@@ -61,7 +63,7 @@ def load_skill(path: Path, place: str = "") -> Skill:
     return Skill(
         name=front.name,
         # Lists give each skill a line.
-        description=" ".join(front.description.split()),
+        description=_LINE_ENDS.sub(" ", front.description.strip(" \t\r\n")),
         instructions=body.strip(),
         allowed_tools=front.allowed_tools,
         disallowed_tools=front.disallowed_tools,
