@@ -22,12 +22,16 @@ from harness.loader.images import image_problem, python_version
 from harness.loader.installs import Files, merged
 from harness.loader.reading import read_text
 from harness.loader.run_lines import read_run
-from harness.loader.shell import expand, units
+from harness.loader.shell import LONGEST, expand, is_too_long, units
 from harness.schema.environment import CopyFiles, FileCommand
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ARCHIVE = re.compile(r".*\.(tar|tgz|tar\.(gz|bz2|xz|zst))", re.IGNORECASE)
 _LONGEST = 100
+_MOST_TEXT = 262_144
+"""Characters of a Dockerfile."""
+_MOST_VARIABLES = 1_048_576
+"""Characters of all values that `ENV` and `ARG` have ever set."""
 _INSTRUCTIONS = frozenset(
     {
         *("ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK"),
@@ -63,6 +67,8 @@ def read_build(path: Path, context: Path, shown: str) -> Build:
         BadInputError: it cannot be read, or is none that could ever be built.
     """
     text = read_text(path, purpose="what the task's machine is made of")
+    if len(text) > _MOST_TEXT:
+        raise BadInputError(f"{path}: longer than {_MOST_TEXT} characters; copy files instead")
     all_stages = instructions(text)
     for one in all_stages:
         if one.name not in _INSTRUCTIONS:
@@ -167,16 +173,22 @@ class _Stage:
         self._outer = outer
         self._excluded = excluded(context)
         self._args: dict[str, str] = {}
+        self._line = 0
+        self._size = 0
+        """Of all values so far."""
         self._is_complete = True
 
     def read(self, found: Iterable[Instruction]) -> None:
         for instruction in found:
+            self._line = instruction.line
             if instruction.name == "WORKDIR":
                 self._workdir(instruction)
             elif instruction.name == "ENV":
                 self._env(instruction)
             elif instruction.name == "ARG":
-                self._args |= _arguments(instruction, self._variables(), self._outer)
+                given = _arguments(instruction, self._variables(), self._outer)
+                self._measure(given.values())
+                self._args |= given
             elif instruction.name in ("COPY", "ADD"):
                 self._copy(instruction)
             elif instruction.name == "RUN":
@@ -188,7 +200,18 @@ class _Stage:
         return {"PATH": _PATH} | self._args | self._build.env
 
     def _text(self, word: str) -> str:
-        return expand(word, self._variables(), unset="") or ""
+        variables = self._variables()
+        if is_too_long(word, variables):
+            raise self._error(f"stands for more than {LONGEST} characters; shorten it")
+        return expand(word, variables, unset="") or ""
+
+    def _measure(self, values: Iterable[str]) -> None:
+        self._size += sum(map(len, values))
+        if self._size > _MOST_VARIABLES:
+            raise self._error(f"all variables have over {_MOST_VARIABLES} characters; shorten them")
+
+    def _error(self, text: str) -> BadInputError:
+        return BadInputError(f"{self._path}:{self._line}: {text}")
 
     def _ignore(self, line: int, text: str) -> None:
         short = " ".join(text.split())
@@ -210,12 +233,15 @@ class _Stage:
         parts = words(instruction.value)
         if parts and "=" not in parts[0]:
             name, _, value = instruction.value.partition(" ")
-            self._build.env[name] = self._text(value.strip())
-            return
-        # All of a line see what was there before it.
-        self._build.env |= {
-            name: self._text(value) for name, _, value in (part.partition("=") for part in parts)
-        }
+            given = {name: self._text(value.strip())}
+        else:
+            # All of a line see what was there before it.
+            pairs = (part.partition("=") for part in parts)
+            given = {name: self._text(value) for name, _, value in pairs}
+        if not all(given):
+            raise self._error("ENV: a variable has no name; write ENV NAME=value")
+        self._measure(given.values())
+        self._build.env |= given
 
     def _copy(self, instruction: Instruction) -> None:
         flags, rest = instruction.flags()

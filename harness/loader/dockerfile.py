@@ -178,4 +178,7 @@ def _heredocs(
                 at = end
                 break
             content += f"{line}\n"
+        else:
+            # No other can follow one that does not end, and looking for each takes long.
+            break
     return tuple(found), at

@@ -9,6 +9,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+LONGEST = 65_536
+"""Of a word, in characters; a variable that holds itself twice doubles with each line."""
+
 _SPACE = " \t\r"
 _OPERATORS = ("&&", "||", ";;", "\n", ";", "|", "&", "(", ")")
 _REDIRECTIONS = ("<<<", "<<-", "<<", "&>>", "&>", ">>", ">|", ">&", "<&", "<>", ">", "<")
@@ -93,14 +96,24 @@ def assignment(word: str) -> tuple[str, str] | None:
     return None if match is None else (match[1], match[2])
 
 
+def is_too_long(word: str, variables: Mapping[str, str]) -> bool:
+    """Whether a word, or what it stands for, is longer than any program is given."""
+    if len(word) > LONGEST or "$" not in word:
+        return len(word) > LONGEST
+    named = (match[1] or match[2] for match in _VARIABLE.finditer(word))
+    return len(word) + sum(len(variables.get(name, "")) for name in named) > LONGEST
+
+
 def expand(word: str, variables: Mapping[str, str], *, unset: str | None = None) -> str | None:
-    """What a word stands for; None if only running the script would tell.
+    """What a word stands for; None if only running the script would tell, or if it is too long.
 
     Args:
         word: as written.
         variables: those that are known.
         unset: what any other stands for.
     """
+    if is_too_long(word, variables):
+        return None
     out: list[str] = []
     at, quoted = 0, False
     while at < len(word):

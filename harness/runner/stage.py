@@ -31,6 +31,8 @@ _TEST_OUTPUT = "/logs/verifier/test-stdout.txt"
 _SOLUTION_OUTPUT = "/logs/agent/oracle.txt"
 _SHOWN_OUTPUT = 300
 _REMOVAL_TIMEOUT_S = 10.0
+_NOT_STARTED = 126
+"""Exit code of a command whose working directory cannot be entered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Stage:
 
     def _begin(self, step: Step, container: Container) -> None:
         if not self._begun and self._environment.healthcheck:
-            check_health(container, self._environment.healthcheck)
+            self._check_health(container, self._environment.healthcheck)
         self._begun = True
         if self._verified is not None:
             container.equip(self._environment.equipment)
@@ -87,7 +89,10 @@ class Stage:
             if (step.files / "setup.sh").is_file():
                 self._set_up(container, step)
         if step.healthcheck:
-            check_health(container, step.healthcheck)
+            self._check_health(container, step.healthcheck)
+
+    def _check_health(self, container: Container, check: Healthcheck) -> None:
+        check_health(container, check, self._environment.build_timeout_s)
 
     def _set_up(self, container: Container, step: Step) -> None:
         script = f"{container.workdir.rstrip('/')}/setup.sh"
@@ -187,18 +192,30 @@ class Stage:
         return read_rewards(container, log)
 
 
-def check_health(container: Container, check: Healthcheck) -> None:
+def check_health(container: Container, check: Healthcheck, limit_s: float) -> None:
     """Run a healthcheck until it succeeds.
 
     While the start period lasts, failures do not count.
 
+    Args:
+        container: Where it is run.
+        check: How often, and how it is tried.
+        limit_s: Seconds that all tries may take together.
+
     Raises:
-        InfrastructureError: it failed as often as it may.
+        InfrastructureError: it failed as often as it may, or for too long.
     """
     began, failures = time.monotonic(), 0
     while True:
-        is_starting = time.monotonic() - began < check.start_period_sec
-        result = container.run(["bash", "-c", check.command], timeout_s=check.timeout_sec)
+        passed = time.monotonic() - began
+        if passed >= limit_s:
+            raise InfrastructureError(
+                f"the healthcheck {check.command!r} did not succeed within {limit_s:g} s"
+                " (environment.build_timeout_sec)"
+            )
+        is_starting = passed < check.start_period_sec
+        timeout = min(check.timeout_sec, limit_s - passed)
+        result = container.run(["bash", "-c", check.command], timeout_s=timeout)
         if result.exit_code == 0:
             return
         failures += not is_starting
@@ -209,7 +226,8 @@ def check_health(container: Container, check: Healthcheck) -> None:
                 f"the healthcheck {check.command!r} failed {failures} times in a row; it {how}: "
                 f"{output}"
             )
-        time.sleep(check.start_interval_sec if is_starting else check.interval_sec)
+        pause = check.start_interval_sec if is_starting else check.interval_sec
+        time.sleep(max(0.0, min(pause, began + limit_s - time.monotonic())))
 
 
 def _run_script(
@@ -219,6 +237,9 @@ def _run_script(
     name = shlex.quote(script)
     line = f"chmod +x {name}; ({name}) > {output} 2>&1; tail -c {LOG_CHARACTERS} {output}"
     result = container.run(["bash", "-c", line], timeout_s=timeout_s, env=env)
+    if result.exit_code == _NOT_STARTED:
+        # An agent has taken its working directory away, and is to be graded nevertheless.
+        result = container.run(["bash", "-c", line], timeout_s=timeout_s, env=env, cwd="/")
     if not result.timed_out:
         return result.output[-LOG_CHARACTERS:], result
     tail: Sequence[str] = ("tail", "-c", str(LOG_CHARACTERS), output)

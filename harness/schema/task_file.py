@@ -23,6 +23,10 @@ ToolName = Literal["shell", "read_file", "write_file", "list_dir", "keystrokes"]
 MOST_MB = 2**30
 """A size beyond this is a slip, and too large for the system's numbers."""
 
+_DAY = 86_400
+_LONGEST_S = 1_000_000
+"""Seconds; with any multiplier the system's clocks can still wait for them."""
+
 _SIZES = {"K": 1 / 1024, "M": 1, "G": 1024}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMG])", re.IGNORECASE)
 _VERSION = re.compile(r"1\.[0-9]+")
@@ -157,7 +161,7 @@ class PackageInfo(Section):
 class AgentSection(Section):
     """`[agent]`."""
 
-    timeout_sec: float | None = Field(default=None, gt=0)
+    timeout_sec: float | None = Field(default=None, gt=0, le=_LONGEST_S)
     """Seconds the agent may take; None is no limit."""
     user: User | None = None
     network_mode: NetworkMode | None = None
@@ -168,10 +172,10 @@ class HealthcheckSection(Section):
     """`[environment.healthcheck]`: a command that must succeed before the agent begins."""
 
     command: str
-    interval_sec: float = Field(default=5.0, ge=0)
-    timeout_sec: float = Field(default=30.0, gt=0)
-    start_period_sec: float = Field(default=0.0, ge=0)
-    start_interval_sec: float = Field(default=5.0, ge=0)
+    interval_sec: float = Field(default=5.0, ge=0, le=_DAY)
+    timeout_sec: float = Field(default=30.0, gt=0, le=_DAY)
+    start_period_sec: float = Field(default=0.0, ge=0, le=_DAY)
+    start_interval_sec: float = Field(default=5.0, ge=0, le=_DAY)
     retries: int = Field(default=3, ge=1)
 
 
@@ -202,7 +206,7 @@ class EnvironmentSection(Section):
     allowed_hosts: tuple[str, ...] | None = None
     allow_internet: bool | None = None
     """Harbor's older spelling of `network_mode`."""
-    build_timeout_sec: float = Field(default=600, gt=0)
+    build_timeout_sec: float = Field(default=600, gt=0, le=_DAY)
     docker_image: str | None = None
     """A ready image, in place of a Dockerfile."""
     os: Annotated[Literal["linux", "windows"], BeforeValidator(_lower)] = "linux"
@@ -231,14 +235,14 @@ class CollectSection(Section):
 
     command: str
     service: str = "main"
-    timeout_sec: float = Field(default=60, gt=0)
+    timeout_sec: float = Field(default=60, gt=0, le=_DAY)
     user: User | None = None
 
 
 class VerifierSection(Section):
     """`[verifier]`."""
 
-    timeout_sec: float = Field(default=600, gt=0)
+    timeout_sec: float = Field(default=600, gt=0, le=_LONGEST_S)
     """Seconds the verifier may take."""
     env: Variables = Field(default_factory=dict)
     user: User | None = None

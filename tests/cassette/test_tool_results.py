@@ -10,7 +10,7 @@ import pytest
 
 from harness.cassette.replay.tool_differences import Difference
 from harness.cassette.replay.tool_results import RecordedTools
-from harness.errors import ReplayMissError
+from harness.errors import InfrastructureError, ReplayMissError
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.schema.results import ToolsMode
@@ -170,6 +170,17 @@ def test_recording_on_rebuilds_the_folder_before_the_first_new_call(path: Path):
         assert tools.differences == []
         session.finish()
     assert path.read_text().count('"kind":"tool"') == 3
+
+
+def test_what_cannot_be_prepared_is_no_tools_error(path: Path):
+    def act() -> None:
+        raise OverflowError("timestamp too large")
+
+    with open_store(path, "new_episodes") as store:
+        tools = RecordedTools(Notebook(), store.session("a"), mode="replay", sandbox=sandbox)
+        tools.prepare(act)
+        with pytest.raises(InfrastructureError, match="cannot be prepared: OverflowError: time"):
+            tools.rebuild()
 
 
 def test_what_is_prepared_is_done_once_between_the_calls_around_it(path: Path):

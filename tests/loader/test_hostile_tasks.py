@@ -34,6 +34,8 @@ MERGES = "\n".join(
         ("[environment.env]\n'LANG=x' = '1'", "environment.env"),
         ("[verifier.env]\n'' = '1'", "'' cannot be the name of a variable"),
         ("[environment.env]\nA = 'a\\u0000'".replace("'", '"'), "environment.env.A"),
+        ("[environment.healthcheck]\ncommand = ''\ninterval_sec = 1e300", "interval_sec = 1e+300"),
+        ("[verifier]\ntimeout_sec = 1e300", "verifier.timeout_sec = 1e+300"),
         ('[environment.env]\n"A\\u0000" = "a"', "has a NUL character"),
     ],
 )
@@ -50,7 +52,7 @@ def test_settings_that_no_one_can_read_are_named(tmp_path: Path, config: str, sa
     [
         (f"description: {'1' * 6000}", "not valid YAML"),
         ("m: &a [*a]", "circles"),
-        (f"m: {'[' * 3000}", "nested too deeply"),
+        (f"m: {'[' * 1200}", "nested too deeply"),
         (LAUGHS, "120 YAML aliases"),
         (MERGES, "80 YAML aliases"),
         (f"m: {'a' * 70_000}", "longer than 65536 characters"),
@@ -94,4 +96,36 @@ def test_a_dockerignore_is_read_in_time_or_named(tmp_path: Path):
     load_task(folder)
     path.write_text("a\n" * 10_000)
     with pytest.raises(BadInputError, match="longer than 16384 characters"):
+        load_task(folder)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("ENV A=aaaaaaaa\n" + "ENV A=$A$A\n" * 30, ":15: stands for more than 65536 characters"),
+        (f"ENV A={'a' * 60_000}\n" + "ENV B=$A.\n" * 20, ":19: all variables have over 1048576"),
+        (f"ARG A={'a' * 60_000}\n" + "ARG B=$A.\n" * 20, ":19: all variables have over 1048576"),
+        ("ENV =x\n", ":2: ENV: a variable has no name"),
+        ("RUN true\n" * 40_000, "longer than 262144 characters"),
+        ("ENV A=\0\n", "line 2 has a NUL character"),
+    ],
+)
+def test_a_dockerfile_that_no_machine_can_hold_is_named(tmp_path: Path, lines: str, said: str):
+    folder = harbor_task(tmp_path / "t", dockerfile=f"FROM ubuntu:24.04\n{lines}")
+    with pytest.raises(BadInputError) as raised:
+        load_task(folder)
+    assert str(raised.value).startswith(str(folder / "environment" / "Dockerfile"))
+    assert said in str(raised.value)
+
+
+def test_a_script_whose_words_double_is_read(tmp_path: Path):
+    folder = harbor_task(tmp_path / "t")
+    write(folder / "tests" / "test.sh", "A=aaaaaaaa\n" + "A=$A$A\n" * 60)
+    load_task(folder)
+
+
+def test_here_documents_that_do_not_end_are_read_in_time(tmp_path: Path):
+    marks = "RUN " + "<<A " * 20_000 + "\n" + "b\n" * 50_000
+    folder = harbor_task(tmp_path / "t", dockerfile=f"FROM ubuntu:24.04\n{marks}")
+    with pytest.raises(BadInputError, match=r"Dockerfile:3: unknown instruction 'B'"):
         load_task(folder)

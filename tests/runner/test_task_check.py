@@ -197,6 +197,15 @@ def test_the_healthcheck_comes_first(tmp_path, hosting, command, reason):
     assert found.undecided is (reason is not None)
 
 
+def test_a_healthcheck_ends_with_the_time_for_building(tmp_path, hosting):
+    check = Healthcheck(command="false", retries=10**9, interval_sec=1e300)
+    step = make_step(tmp_path / "fruit", test=TEST, solve=SOLVE)
+    machine = {"healthcheck": check, "build_timeout_s": 0.5}
+    found = checked(make_task(tmp_path / "fruit", step, environment=machine), hosting)
+    assert str(found.reason).startswith("the healthcheck 'false' did not succeed within 0.5 s")
+    assert found.undecided
+
+
 def test_failures_while_the_machine_starts_do_not_count(tmp_path, hosting):
     count = "echo . >> /tmp/tries; [ $(wc -l < /tmp/tries) = 4 ]"
     check = Healthcheck(command=count, retries=1, start_period_sec=1000, start_interval_sec=0)

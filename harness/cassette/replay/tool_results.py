@@ -13,6 +13,7 @@ from harness.cassette.format import StoredResult
 from harness.cassette.replay.answers import Answers
 from harness.cassette.replay.tool_differences import Difference, Differences
 from harness.cassette.request.canonical import writable
+from harness.errors import HarnessError, InfrastructureError
 from harness.protocols import ToolProvider
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
@@ -123,6 +124,9 @@ class RecordedTools:
         """Do what is prepared, and run the served calls that have not run yet, in their order.
 
         Then the folder is as they left it.
+
+        Raises:
+            InfrastructureError: what is prepared cannot be done, whatever the reason.
         """
         # Held to the end: no other call may run in a folder that is half rebuilt.
         with self._rebuilding:
@@ -132,7 +136,7 @@ class RecordedTools:
                 if isinstance(one, _Served):
                     self._run_and_compare(one)
                 else:
-                    one()
+                    _do(one)
 
     def _record(
         self, invocation: ToolInvocation, key: ToolKey, stored: StoredResult | None
@@ -190,6 +194,18 @@ class RecordedTools:
             ordinal = self._seen[key.id]
             self._seen[key.id] += 1
         return replace(key, ordinal=ordinal)
+
+
+def _do(act: Callable[[], object]) -> None:
+    try:
+        act()
+    except HarnessError:
+        raise
+    except Exception as error:
+        # Taken for a tool's, the error would be told to the model, and the trial would go on.
+        raise InfrastructureError(
+            f"the machine cannot be prepared: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _outcome(stored: StoredResult) -> ToolOutcome:
