@@ -248,3 +248,10 @@ def test_the_tests_are_not_there_while_the_agent_is(task, tmp_path):
     assert "'/tests': No such file" in said
     assert "'/solution': No such file" in said
     assert "test" not in said.replace("/tests", "")
+
+
+@pytest.mark.parametrize("left", ["ln -s /proc/nope /app", "ln -s /dev/shm/a /app", "touch /app"])
+def test_an_agent_that_takes_the_working_directory_away_has_failed(task, tmp_path, left: str):
+    trial = played(task, shell(f"cd /; rm -rf /app; {left}", "pwd"), tmp_path)
+    assert trial.record.termination_reason == "completed"
+    assert trial.record.outcome == "failed"
