@@ -284,3 +284,43 @@ def test_an_existing_folder_is_kept(tmp_path: Path):
             chosen_by_facts(trials), reports=tmp_path, out=tmp_path / "t", redactor=Redactor({})
         )
     assert json.loads((tmp_path / "t" / "result.json").read_text()) == result(trial_name="t")
+
+
+@pytest.mark.parametrize("part", ["verifier/test-stdout.txt", "agent/trajectory.json"])
+def test_a_link_out_of_a_trial_is_refused(tmp_path: Path, part: str):
+    secret = tmp_path / "secret"
+    secret.write_text("[]")
+    folder = trial(tmp_path / "t", story=None)
+    (folder / part).parent.mkdir()
+    (folder / part).symlink_to(secret)
+    with pytest.raises(BadInputError, match=f"{part}: a link out of the trial's folder"):
+        read_trials([folder])
+
+
+def test_a_result_that_is_a_link_out_of_its_trial_is_refused(tmp_path: Path):
+    folder = trial(tmp_path / "t")
+    (folder / "result.json").rename(tmp_path / "secret.json")
+    (folder / "result.json").symlink_to(tmp_path / "secret.json")
+    with pytest.raises(BadInputError, match=r"result\.json: a link out of the trial's folder"):
+        read_trials([folder])
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"step_results": [{"step_name": "../../x"}]}, "step_results[0].step_name"),
+        ({"step_results": [{"step_name": "/etc"}]}, "step_results[0].step_name"),
+        ({"started_at": "0001-01-01T00:00:00+05:00"}, "started_at"),
+        ({"finished_at": "9999-12-31T23:59:59-05:00"}, "finished_at"),
+        ({"agent_execution": {"started_at": "9999-01-01"}}, "agent_execution.started_at"),
+        ({"agent_result": {"n_input_tokens": 10**400}}, "agent_result.n_input_tokens"),
+        ({"agent_result": {"cost_usd": 1.7e308}}, "agent_result.cost_usd"),
+    ],
+)
+def test_numbers_and_names_that_no_trial_has_are_named(
+    tmp_path: Path, changes: dict[str, Any], key: str
+):
+    folder = trial(tmp_path / "t", **changes)
+    with pytest.raises(BadInputError) as caught:
+        read_trials([folder])
+    assert str(caught.value).startswith(f"{folder / 'result.json'}: {key} = ")

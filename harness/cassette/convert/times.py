@@ -6,10 +6,17 @@ from datetime import UTC, datetime
 
 
 def in_utc(time: datetime | None) -> datetime | None:
-    """A time in UTC; one without a zone is meant so."""
+    """A time in UTC; one without a zone is meant so.
+
+    Raises:
+        ValueError: there is no such year in UTC.
+    """
     if time is None:
         return None
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    try:
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("not a time in UTC") from None
 
 
 def read_time(value: object) -> datetime | None:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, NonNegativeInt
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic_core import PydanticCustomError
 
 from harness.cassette.convert.times import in_utc
 
@@ -17,7 +18,30 @@ class _Read(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-_Moment = Annotated[datetime, AfterValidator(in_utc)]
+def _in_our_time(moment: datetime) -> datetime:
+    """Other years are none of a trial, and cannot be told in each zone."""
+    try:
+        found = in_utc(moment)
+    except ValueError:
+        found = None
+    if found is None or not _YEARS[0] <= found.year <= _YEARS[1]:
+        raise PydanticCustomError(
+            "moment",
+            "must be in the years {first} to {last}",
+            {"first": _YEARS[0], "last": _YEARS[1]},
+        )
+    return found
+
+
+def _folder_name(name: str) -> str:
+    if name in ("", ".", "..") or any(mark in name for mark in "/\\\0"):
+        raise PydanticCustomError("step_name", "must be the name of a folder under steps/")
+    return name
+
+
+_YEARS = (2000, 2200)
+_Moment = Annotated[datetime, AfterValidator(_in_our_time)]
+_Count = Annotated[int, Field(ge=0, le=10**15)]
 
 
 class Timing(_Read):
@@ -44,11 +68,11 @@ class Raised(_Read):
 class AgentResult(_Read):
     """What the agent used."""
 
-    n_input_tokens: NonNegativeInt | None = None
+    n_input_tokens: _Count | None = None
     """Those that were read from a cache included."""
-    n_cache_tokens: NonNegativeInt | None = None
-    n_output_tokens: NonNegativeInt | None = None
-    cost_usd: FiniteFloat | None = Field(default=None, ge=0)
+    n_cache_tokens: _Count | None = None
+    n_output_tokens: _Count | None = None
+    cost_usd: FiniteFloat | None = Field(default=None, ge=0, le=1e12)
 
 
 class VerifierResult(_Read):
@@ -60,7 +84,7 @@ class VerifierResult(_Read):
 class StepResult(_Read):
     """One step of a trial of several."""
 
-    step_name: str
+    step_name: Annotated[str, AfterValidator(_folder_name)]
     agent_result: AgentResult | None = None
     verifier_result: VerifierResult | None = None
     exception_info: Raised | None = None

@@ -48,8 +48,8 @@ def read_trials(paths: Sequence[Path]) -> tuple[list[HarborTrial], list[Path]]:
     """All trials below some folders, each once, and the folders of those that never ended.
 
     Raises:
-        BadInputError: there is none, or a file is damaged or none of Harbor's; the text names file
-            and key.
+        BadInputError: there is none, or a file is damaged, none of Harbor's or a link out of its
+            trial; the text names file and key.
     """
     folders: dict[Path, Path] = {}
     unfinished: list[Path] = []
@@ -71,6 +71,7 @@ def _folders(path: Path, unfinished: list[Path], depth: int = 0) -> Iterator[Pat
     if not path.is_dir():
         return
     result = path / RESULT
+    _hold_inside(result, path)
     # A job's result has no trial's name.
     if result.is_file() and "trial_name" in (data := _json(result)):
         yield path
@@ -87,14 +88,25 @@ def _folders(path: Path, unfinished: list[Path], depth: int = 0) -> Iterator[Pat
 def _read(folder: Path) -> HarborTrial:
     path = folder / RESULT
     result = validated(HarborResult, _json(path), where=str(path))
+    output = folder / "verifier" / "test-stdout.txt"
     steps = [Path("steps", step.step_name) for step in result.step_results or ()]
     told = [folder / part / "agent" / "trajectory.json" for part in (Path(), *steps)]
+    for part in (path, output, *told):
+        _hold_inside(part, folder)
     return HarborTrial(
         folder,
         result,
         tuple(read_transcript(path) for path in told if path.is_file()),
-        _end_of(folder / "verifier" / "test-stdout.txt"),
+        _end_of(output),
     )
+
+
+def _hold_inside(path: Path, folder: Path) -> None:
+    """Refuse links out of a trial, which may come from anywhere, and what they lead to is ours."""
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise BadInputError(
+            f"{path}: a link out of the trial's folder; put what it leads to in its place"
+        )
 
 
 def _end_of(path: Path) -> str:
