@@ -17,6 +17,9 @@ LOG_CHARACTERS = 4000
 REWARD_BYTES = 65_536
 """A reward file may be this long."""
 
+MOST = 1e100
+"""A reward beyond this, or below its negative, cannot be added, squared and told."""
+
 FOLDER = "/logs/verifier"
 
 _REWARDS = TypeAdapter(Annotated[dict[str, FiniteFloat], Field(min_length=1)])
@@ -40,6 +43,8 @@ def read_rewards(container: Container, log: str) -> Verdict:
         if rewards is None:
             text = content.data.decode(errors="replace")
             return Verdict(error=f"{name} holds no finite number: {text[:80]!r}", log=log)
+        if any(abs(value) > MOST for value in rewards.values()):
+            return Verdict(error=f"{name} holds a number beyond {MOST:g}", log=log)
         return Verdict(rewards=rewards, log=log)
     return Verdict(error="the verifier wrote neither reward.json nor reward.txt", log=log)
 

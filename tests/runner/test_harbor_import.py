@@ -314,6 +314,7 @@ def test_a_result_that_is_a_link_out_of_its_trial_is_refused(tmp_path: Path):
         ({"finished_at": "9999-12-31T23:59:59-05:00"}, "finished_at"),
         ({"agent_execution": {"started_at": "9999-01-01"}}, "agent_execution.started_at"),
         ({"agent_result": {"n_input_tokens": 10**400}}, "agent_result.n_input_tokens"),
+        ({"verifier_result": {"rewards": {"a": 1.7e308}}}, "verifier_result.rewards.a"),
         ({"agent_result": {"cost_usd": 1.7e308}}, "agent_result.cost_usd"),
     ],
 )

@@ -95,6 +95,16 @@ def test_a_reward_txt_that_is_no_finite_number_is_an_error(
     assert str(verdict.error).startswith("reward.txt holds no finite number: ")
 
 
+@pytest.mark.parametrize(
+    ("name", "text"), [("reward.txt", "-1.7e308"), ("reward.json", '{"a": 1, "b": 1.7e308}')]
+)
+def test_a_reward_beyond_all_use_is_an_error(
+    container: FolderContainer, logs: Path, name: str, text: str
+):
+    (logs / name).write_text(text)
+    assert read_rewards(container, "") == Verdict(error=f"{name} holds a number beyond 1e+100")
+
+
 def test_no_reward_is_an_error(container: FolderContainer, logs: Path):
     assert read_rewards(container, "") == Verdict(error=NEITHER)
     logs.rmdir()

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
 from pydantic_core import PydanticCustomError
 
 from harness.cassette.convert.times import in_utc
+from harness.runner.rewards import MOST
 
 
 class _Read(BaseModel):
@@ -41,6 +42,7 @@ def _folder_name(name: str) -> str:
 
 _YEARS = (2000, 2200)
 _Moment = Annotated[datetime, AfterValidator(_in_our_time)]
+_Reward = Annotated[float, Field(ge=-MOST, le=MOST)]
 _Count = Annotated[int, Field(ge=0, le=10**15)]
 
 
@@ -78,7 +80,7 @@ class AgentResult(_Read):
 class VerifierResult(_Read):
     """What the verifier said."""
 
-    rewards: dict[str, FiniteFloat] | None = None
+    rewards: dict[str, _Reward] | None = None
 
 
 class StepResult(_Read):
