@@ -156,4 +156,7 @@ def _failure(error: BaseException) -> _Result:
 
 
 def _timed_out(invocation: ToolInvocation) -> ToolOutcome:
-    return ToolOutcome(f"timed out after {invocation.may_take_s:g} s", "timed_out")
+    if invocation.limit_s is not None:
+        # What was left differs from run to run, and so would what the model reads.
+        return ToolOutcome("timed out: the run's time is used up", "timed_out")
+    return ToolOutcome(f"timed out after {invocation.timeout_s:g} s", "timed_out")

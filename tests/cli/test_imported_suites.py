@@ -328,8 +328,9 @@ def test_whatever_a_recording_says_is_what_the_suite_says(odd: str, harness: Har
     talk = told("Hi", "Hello", model=odd, task="odd")
     talk["messages"].insert(0, {"role": "system", "content": f"Say {odd}."})
     imported(harness, a=talk)
-    assert settings("suite.toml")["system"] == f"Say {odd}."
-    assert settings("odd/task.toml")["metadata"]["harness"]["model"]["name"] == odd
+    written = odd.replace("\0", "\ufffd")
+    assert settings("suite.toml")["system"] == f"Say {written}."
+    assert settings("odd/task.toml")["metadata"]["harness"]["model"]["name"] == written
     assert run(harness)["odd"]["termination_reason"] == "completed"
 
 

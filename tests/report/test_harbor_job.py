@@ -142,7 +142,7 @@ def why_not(*build: FileCommand, timeout_s: float = 10) -> str:
         pytest.raises(InfrastructureError) as refused,
         closing(working_sandbox().open(environment, {})) as container,
     ):
-        check_health(container, Healthcheck(command="false", retries=1))
+        check_health(container, Healthcheck(command="false", retries=1), timeout_s)
     return str(refused.value)
 
 

@@ -232,4 +232,7 @@ def _toml(value: Any) -> str:
         return f"{{{inner}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        # No file of a suite may hold a NUL: no process could be given it.
+        value = value.replace("\0", "\ufffd")
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
