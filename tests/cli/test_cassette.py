@@ -326,6 +326,7 @@ def test_prune_removes_cassettes_of_tasks_that_are_gone(recorded, harness):
     assert sorted(path.parent.name for path in Path("cassettes").rglob("*.jsonl")) == ["lines"] * 2
 
 
+@pytest.mark.slow
 def test_git_shows_conversations_in_a_diff(recorded, harness):
     """The settings that docs/cassettes.md names, in real git."""
     driver = Path("bin/harness")

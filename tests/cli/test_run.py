@@ -248,6 +248,7 @@ def test_quiet_leaves_the_result_alone(recorded, harness):
     assert harness("run", "tiny", "--repeats", "1", "-q").err == ""
 
 
+@pytest.mark.slow
 def test_two_jobs_give_the_same_trials_as_one(recorded):
     one = in_subprocess("run", "tiny", "--jobs", "1", "--out", "one", folder=recorded)
     two = in_subprocess("run", "tiny", "--jobs", "2", "--out", "two", folder=recorded)

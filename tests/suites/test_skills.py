@@ -80,10 +80,9 @@ def knowing_agent(messages: list[Message]) -> str:
 FEW = ("lighthouse-log", "recipe-scaler", "seed-exchange")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_cache", "_registry")
-@pytest.mark.parametrize(
-    "names", [FEW, pytest.param(tuple(TASKS), marks=pytest.mark.slow)], ids=["few", "all"]
-)
+@pytest.mark.parametrize("names", [FEW, tuple(TASKS)], ids=["few", "all"])
 def test_an_agent_that_knows_the_solutions_passes_live_and_replayed(
     names: tuple[str, ...], tmp_path: Path
 ) -> None:
