@@ -42,10 +42,9 @@ name = "plain"
 TASK = {
     "task.toml": '[environment]\nnetwork_mode = "no-network"\n',
     "instruction.md": "Write the sum of the numbers in numbers.txt to sum.txt.\n",
-    "environment/Dockerfile": "FROM debian:12-slim\nWORKDIR /work\nCOPY numbers.txt .\n",
+    "environment/Dockerfile": "FROM debian:12-slim\nWORKDIR /app\nCOPY numbers.txt .\n",
     "environment/numbers.txt": "1\n2\n39\n",
-    "tests/test.sh": '[ "$(cat /work/sum.txt)" = 42 ]\n'
-    "echo $((! $?)) > /logs/verifier/reward.txt\n",
+    "tests/test.sh": '[ "$(cat /app/sum.txt)" = 42 ]\necho $((! $?)) > /logs/verifier/reward.txt\n',
 }
 COMMAND = "awk '{sum += $1} END {print sum}' numbers.txt > sum.txt"
 

@@ -18,7 +18,7 @@ from harness.loader.reading import known, read_toml, validated
 from harness.loader.skills import load_skill
 from harness.protocols import Check, OutputSpec, Provider, Tool
 from harness.providers.scripted import Scripted
-from harness.sandbox.choose import best
+from harness.sandbox.choose import sandbox
 from harness.schema.environment import folder_environment
 from harness.schema.loop_config import LoopConfig
 from harness.schema.names import Name
@@ -137,7 +137,7 @@ class AgentDefinition:
         if builtin:
             assert self.file.workspace is not None
             folder = self.path.parent / self.file.workspace
-            machine = Machine(folder_environment(folder), best)
+            machine = Machine(folder_environment(folder), sandbox)
             stack.callback(machine.close)
             made |= zip(builtin, builtin_tools(builtin, machine), strict=True)
         return [made[name] for name in self.file.tools]

@@ -255,13 +255,11 @@ class _Reader:
                 continue
             if entry.service not in (None, "main"):
                 self.notes.needs.append(f"artifacts: {entry.source} of service {entry.service!r}")
-            found.append(
-                Artifact(
-                    source=entry.source,
-                    destination=entry.destination or None,
-                    exclude=entry.exclude,
+            if entry.destination:
+                self.notes.ignored.append(
+                    f"artifacts: {entry.source} as {entry.destination!r}: logs keep no artifacts"
                 )
-            )
+            found.append(Artifact(source=entry.source, exclude=entry.exclude))
         if all(artifact.source.rstrip("/") != _PUBLISHED for artifact in found):
             found.insert(0, Artifact(source=_PUBLISHED))
         return tuple(found)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.report.exported import verdict_error
+from harness.runner.stage import NOT_SET_UP
 from harness.schema.loop_config import TerminationReason
 from harness.schema.results import RunRecord, TrialRecord
 from harness.schema.trajectory import Trajectory
@@ -37,7 +38,7 @@ _OF_VERIFIER = (
     ("did not end within", "VerifierTimeoutError"),
     ("neither reward.json nor reward.txt", "RewardFileNotFoundError"),
     ("number: ''", "RewardFileEmptyError"),
-    ("cannot be set up", "AddTestsDirError"),
+    (NOT_SET_UP, "AddTestsDirError"),
 )
 """What the verifier's errors say; the others are about a file that cannot be understood."""
 

@@ -35,6 +35,10 @@ _NOT_STARTED = 126
 """Exit code of a command whose working directory cannot be entered."""
 
 
+NOT_SET_UP = "the verifier cannot be set up"
+"""How the error of such a verdict begins."""
+
+
 @dataclass(frozen=True, slots=True)
 class Left:
     """What an agent gave, besides what is on its machine."""
@@ -178,7 +182,7 @@ class Stage:
             if left is not None:
                 _hand_over(container, left)
         except OSError as error:
-            return Verdict(error=f"the verifier cannot be set up in what was left: {error}")
+            return Verdict(error=f"{NOT_SET_UP} in what was left: {error}")
         limit = verifier.timeout_s * self._hosting.verifier_timeout
         log, result = _run_script(
             container,

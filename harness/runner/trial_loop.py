@@ -12,7 +12,7 @@ from harness.loop.engine import Loop
 from harness.protocols import Provider, ToolProvider
 from harness.providers.scripted import Scripted
 from harness.runner.plan import TrialSpec
-from harness.sandbox.choose import best
+from harness.sandbox.choose import sandbox
 from harness.schema.environment import Step
 from harness.schema.loop_config import LoopConfig
 from harness.tools.builtin import builtin_tools
@@ -80,7 +80,7 @@ def check_loops(specs: Iterable[TrialSpec]) -> None:
     for spec in specs:
         if spec.task.environment is None:
             continue
-        tools = trial_tools(spec, Machine(spec.task.environment, best))
+        tools = trial_tools(spec, Machine(spec.task.environment, sandbox))
         try:
             for step in spec.task.steps:
                 trial_loop(spec, step, provider=Scripted([]), tools=tools, clock=time.monotonic)

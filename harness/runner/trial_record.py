@@ -10,6 +10,7 @@ from harness.cassette.request.canonical import digest
 from harness.runner.log import TRAJECTORIES
 from harness.runner.plan import TrialSpec
 from harness.schema.results import MissCause, RequestChange, Score, ToolChange, TrialRecord, Verdict
+from harness.schema.suite import Variant
 from harness.schema.trajectory import Trajectory
 from harness.scorers.efficiency import cost_usd
 from harness.scorers.outcome import outcome
@@ -47,6 +48,19 @@ def transcript_digest(trajectory: Trajectory) -> str:
     return digest({part: dumped[part] for part in parts})
 
 
+def variant_digest(variant: Variant) -> str:
+    """Identity of all that makes a variant's trials what they are."""
+    # Its loop holds the preset's settings; by which name they came changes nothing.
+    unimportant = {"name", "description", "tasks", "preset"}
+    settings = variant.model_dump(mode="json", exclude={*unimportant, "chosen", "disclosure"})
+    # Only where there is something to tell: digests of variants without it stay what they were.
+    if variant.chosen is not None:
+        settings["chosen"] = [one.model_dump(mode="json") for one in variant.chosen.skills]
+    if variant.disclosure is not None:
+        settings["disclosure"] = variant.disclosure
+    return digest(settings)
+
+
 def trial_record(
     spec: TrialSpec,
     trajectory: Trajectory,
@@ -60,14 +74,6 @@ def trial_record(
 ) -> TrialRecord:
     """The line of a trial; without `replayed` it had no cassette."""
     used = replayed or Replayed()
-    # Its loop holds the preset's settings; by which name they came changes nothing.
-    unimportant = {"name", "description", "tasks", "preset"}
-    variant = spec.variant.model_dump(mode="json", exclude={*unimportant, "chosen", "disclosure"})
-    # Only where there is something to tell: digests of variants without it stay what they were.
-    if spec.variant.chosen is not None:
-        variant["chosen"] = [one.model_dump(mode="json") for one in spec.variant.chosen.skills]
-    if spec.variant.disclosure is not None:
-        variant["disclosure"] = spec.variant.disclosure
     return TrialRecord(
         trial_id=spec.trial_id,
         suite=spec.suite,
@@ -106,7 +112,7 @@ def trial_record(
         own_verifier=any(step.verifier.environment is not None for step in spec.task.steps),
         transcript_digest=transcript_digest(trajectory),
         task_digest=spec.task.digest,
-        variant_digest=digest(variant),
+        variant_digest=variant_digest(spec.variant),
         cassette=used.cassette,
         trajectory=f"{TRAJECTORIES}/{spec.trial_id}.json",
     )

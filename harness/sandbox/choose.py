@@ -48,15 +48,6 @@ def sandbox(
     return _made(kind, settings, progress)
 
 
-def best() -> Sandbox:
-    """The first sandbox that works on this host.
-
-    Raises:
-        SandboxError: none does; the text says what to install or allow.
-    """
-    return sandbox()
-
-
 @cache
 def problem(kind: str, engine: str = DEFAULT_ADDRESS) -> str | None:
     """Why a kind of sandbox does not work here, or None if it does.

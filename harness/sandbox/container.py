@@ -16,13 +16,12 @@ from harness.sandbox.equipping import Equipped, equip
 from harness.sandbox.index_settings import IndexSettings
 from harness.sandbox.limits import DEFAULT_LIMITS, LimitKeeper, Limits
 from harness.sandbox.limits import problem as limit_problem
-from harness.sandbox.process import Keeper
 from harness.sandbox.root_folder import RootFolder
-from harness.sandbox.runner import Runner
+from harness.sandbox.runner import Inside, Runner
 from harness.sandbox.terminal import COMMAND, ENV, Terminal
 from harness.sandbox.tree import Tree
 from harness.schema.environment import CopyFiles, Environment, Equipment
-from harness.values import FileContent, Mount, ProcessResult
+from harness.values import FileContent, ProcessResult
 
 _PROBE_TIMEOUT_S = 20.0
 _ERROR_LINES = 5
@@ -127,30 +126,12 @@ class ContainerRunner(Protocol):
         """Whose files a new container has, and who its processes are, if it is not this user."""
         ...
 
-    def run(
-        self,
-        command: Sequence[str],
-        *,
-        mounts: Sequence[Mount],
-        timeout_s: float,
-        cwd: str,
-        env: Mapping[str, str],
-        root: RootFolder,
-        keeper: Keeper,
-    ) -> ProcessResult:
+    def run_inside(self, command: Sequence[str], inside: Inside, timeout_s: float) -> ProcessResult:
         """Run a command to its end or its timeout, then kill all it started."""
         ...
 
-    def start(
-        self,
-        command: Sequence[str],
-        terminal: int,
-        *,
-        mounts: Sequence[Mount],
-        cwd: str,
-        env: Mapping[str, str],
-        root: RootFolder,
-        keeper: Keeper,
+    def start_inside(
+        self, command: Sequence[str], inside: Inside, terminal: int
     ) -> Callable[[], None]:
         """Start a command that owns a terminal; what this gives kills it and all it started."""
         ...
@@ -239,15 +220,7 @@ class FolderContainer:
         except OSError as error:
             return ProcessResult(exit_code=126, output=f"{place}: {error.strerror}\n")
         try:
-            return self._runner.run(
-                command,
-                mounts=self._equipped.mounts,
-                timeout_s=timeout_s,
-                cwd=place,
-                env=self._variables(env),
-                root=self._root,
-                keeper=self._keeper,
-            )
+            return self._runner.run_inside(command, self._inside(place, env), timeout_s)
         except NoWorkdirError:
             # Made here, and not seen inside: an agent has put a link there, or closed it.
             return ProcessResult(exit_code=126, output=f"{place}: cannot be entered\n")
@@ -265,17 +238,12 @@ class FolderContainer:
 
     def _terminal(self, cwd: str, columns: int, rows: int) -> Terminal:
         def start(terminal: int) -> Callable[[], None]:
-            return self._runner.start(
-                COMMAND,
-                terminal,
-                mounts=self._equipped.mounts,
-                cwd=cwd,
-                env=self._variables(ENV),
-                root=self._root,
-                keeper=self._keeper,
-            )
+            return self._runner.start_inside(COMMAND, self._inside(cwd, ENV), terminal)
 
         return Terminal(start, columns=columns, rows=rows)
+
+    def _inside(self, cwd: str, env: Mapping[str, str]) -> Inside:
+        return Inside(self._equipped.mounts, cwd, self._variables(env), self._root, self._keeper)
 
     def equip(self, equipment: Equipment) -> None:
         """Let later processes find this equipment in place of the environment's.

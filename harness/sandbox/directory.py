@@ -26,9 +26,10 @@ from harness.sandbox.container import (
 )
 from harness.sandbox.equipping import Equipped
 from harness.sandbox.process import LOOK_EVERY_S, OUTPUT_LIMIT, Excerpt, Keeper
-from harness.sandbox.root_folder import HOME, RootFolder
+from harness.sandbox.root_folder import HOME
+from harness.sandbox.runner import Inside
 from harness.schema.environment import Environment, Equipment
-from harness.values import Mount, ProcessResult
+from harness.values import ProcessResult
 
 NOTE = "commands run on this host as this user and nothing holds them back: for trusted tasks only"
 
@@ -134,30 +135,11 @@ class Directory:
         """Whose files a new container has: always this user's."""
         return None
 
-    def run(
-        self,
-        command: Sequence[str],
-        *,
-        mounts: Sequence[Mount],
-        timeout_s: float,
-        cwd: str,
-        env: Mapping[str, str],
-        root: RootFolder,
-        keeper: Keeper,
-    ) -> ProcessResult:
-        """Run a command to its end or its timeout, then kill what is left of it.
-
-        Args:
-            command: Program and arguments.
-            mounts: None: nothing can be mounted.
-            timeout_s: Seconds until everything is killed.
-            cwd: Where it starts.
-            env: Variables besides the few that are always there.
-            root: The folder.
-            keeper: Holds it within limits.
-        """
-        assert not mounts
-        place = _Place(root.path)
+    def run_inside(self, command: Sequence[str], inside: Inside, timeout_s: float) -> ProcessResult:
+        """Run a command to its end or its timeout, then kill what is left of it."""
+        # Nothing can be mounted, and so nothing is offered that would have to be.
+        assert not inside.mounts
+        place = _Place(inside.root.path)
         started = time.monotonic()
         process = subprocess.Popen(
             # By a shell, so that a command that is not there is a result as in a sandbox.
@@ -165,13 +147,13 @@ class Directory:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            cwd=place.folder(cwd),
-            env=place.environment(cwd, env),
+            cwd=place.folder(inside.cwd),
+            env=place.environment(inside.cwd, inside.env),
             umask=0o022,
         )
-        keeper.admit(process.pid)
+        inside.keeper.admit(process.pid)
         output = Excerpt(self._output_limit)
-        stopped_for = _follow(process, output, started + timeout_s, keeper)
+        stopped_for = _follow(process, output, started + timeout_s, inside.keeper)
         timed_out = process.poll() is None and stopped_for is None
         place.kill()
         process.wait()
@@ -186,40 +168,22 @@ class Directory:
             duration_s=time.monotonic() - started,
         )
 
-    def start(
-        self,
-        command: Sequence[str],
-        terminal: int,
-        *,
-        mounts: Sequence[Mount],
-        cwd: str,
-        env: Mapping[str, str],
-        root: RootFolder,
-        keeper: Keeper,
+    def start_inside(
+        self, command: Sequence[str], inside: Inside, terminal: int
     ) -> Callable[[], None]:
-        """Start a command that owns a terminal, and runs until what this gives is called.
-
-        Args:
-            command: Program and arguments.
-            terminal: The open end that programs use.
-            mounts: None: nothing can be mounted.
-            cwd: Where it starts.
-            env: Variables besides the few that are always there.
-            root: The folder.
-            keeper: Holds it within limits.
-        """
-        assert not mounts
-        place = _Place(root.path)
+        """Start a command that owns a terminal, and runs until what this gives is called."""
+        assert not inside.mounts
+        place = _Place(inside.root.path)
         process = subprocess.Popen(
             view.owning_terminal(command, sys.executable),
             stdin=terminal,
             stdout=terminal,
             stderr=terminal,
-            cwd=place.folder(cwd),
-            env=place.environment(cwd, env),
+            cwd=place.folder(inside.cwd),
+            env=place.environment(inside.cwd, inside.env),
             umask=0o022,
         )
-        keeper.admit(process.pid)
+        inside.keeper.admit(process.pid)
 
         def end() -> None:
             place.kill()

@@ -48,10 +48,10 @@ _UNREACHABLE = ("Retrying (Retry(total=0",)
 
 # A name with extras and versions: unlike a path or a URL, it is a wheel if only wheels are allowed.
 _NAMED = re.compile(r"[A-Za-z0-9][^/@]*")
-_WITH_VALUE = ("--extra-index-url", "--find-links", "--index-url", "--trusted-host")
+_WITH_VALUE = ("--extra-index-url", "--find-links", "--trusted-host")
 _ON_WHAT_IS_THERE = "--no-build-isolation"
-_WITHOUT_VALUE = ("--no-deps", "--pre", "--prefer-binary", "--upgrade", _ON_WHAT_IS_THERE)
-_WITH_VALUE_AND_BUILDS = ("--config-settings", "--constraint", "--no-binary", "--only-binary")
+_WITHOUT_VALUE = ("--pre", "--prefer-binary", _ON_WHAT_IS_THERE)
+_WITH_VALUE_AND_BUILDS = ("--no-binary", "--only-binary")
 _CONFLICT = ("ResolutionImpossible", "Double requirement given", "conflicting dependencies")
 _MOST_TRIES = 30
 _TAKEN = "taken.json"

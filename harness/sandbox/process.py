@@ -131,6 +131,25 @@ def supervise(
         return Watch(launch, keeper, opened, output_limit=output_limit).result(timeout_s)
 
 
+def _launched(
+    launch: Launch, status: socket.socket, start: socket.socket, output: int, terminal: int | None
+) -> subprocess.Popen[bytes]:
+    command = launch.arguments(status.fileno())
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=start.fileno(),
+            stdout=output if terminal is None else terminal,
+            stderr=output,
+            env=_LAUNCHER_ENV,
+            cwd="/",
+            umask=0o022,
+            pass_fds=(status.fileno(), *launch.pass_fds),
+        )
+    except FileNotFoundError as error:
+        raise SandboxError(f"{command[0]} is not installed") from error
+
+
 class Watch:
     """One running launcher."""
 
@@ -175,22 +194,10 @@ class Watch:
         self._status_end, status_inside, self._start_end, start_inside = ends
         # To be told who asks to start.
         self._start_end.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        command = launch.arguments(status_inside.fileno())
         written, output = os.pipe2(os.O_CLOEXEC)
         self._read_end = opened.enter_context(os.fdopen(written, "rb", buffering=0))
         try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=start_inside.fileno(),
-                stdout=output if terminal is None else terminal,
-                stderr=output,
-                env=_LAUNCHER_ENV,
-                cwd="/",
-                umask=0o022,
-                pass_fds=(status_inside.fileno(), *launch.pass_fds),
-            )
-        except FileNotFoundError as error:
-            raise SandboxError(f"{command[0]} is not installed") from error
+            self._process = _launched(launch, status_inside, start_inside, output, terminal)
         finally:
             os.close(output)
         status_inside.close()

@@ -36,6 +36,21 @@ class Scene:
     """Whether it is the host's."""
 
 
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """Where a process of a container runs."""
+
+    mounts: Sequence[Mount]
+    """What it sees besides the system."""
+    cwd: str
+    env: Mapping[str, str]
+    """Variables besides the few that are always there."""
+    root: RootFolder
+    """What it has as /."""
+    keeper: Keeper
+    """Holds it within the limits of its container."""
+
+
 class Runner(ABC):
     """Runs processes that see only what they are given; nothing outlives a call."""
 
@@ -95,34 +110,36 @@ class Runner(ABC):
             launch = self.launch(scene, view.start(command, asks=self.asks_inside), opened)
             return supervise(launch, timeout_s, self._output_limit, keeper)
 
-    def start(
-        self,
-        command: Sequence[str],
-        terminal: int,
-        *,
-        mounts: Sequence[Mount],
-        cwd: str,
-        env: Mapping[str, str],
-        root: RootFolder,
-        keeper: Keeper,
+    def run_inside(self, command: Sequence[str], inside: Inside, timeout_s: float) -> ProcessResult:
+        """Run a command of a container, as `run` does."""
+        return self.run(
+            command,
+            mounts=inside.mounts,
+            timeout_s=timeout_s,
+            cwd=inside.cwd,
+            env=inside.env,
+            root=inside.root,
+            keeper=inside.keeper,
+        )
+
+    def start_inside(
+        self, command: Sequence[str], inside: Inside, terminal: int
     ) -> Callable[[], None]:
         """Start a command that owns a terminal, and runs until what this gives is called.
 
         Args:
             command: Program and arguments.
+            inside: Where it runs.
             terminal: The open end that programs use.
-            mounts: What it sees besides the system.
-            cwd: Where it starts.
-            env: Variables besides the few that are always there.
-            root: What it has as /.
-            keeper: Holds it within the limits of its container.
 
         Raises:
             SandboxError: the sandbox itself failed.
         """
-        scene = _scene(mounts, cwd, env, False, root)
+        scene = _scene(inside.mounts, inside.cwd, inside.env, False, inside.root)
         started = view.start(command, asks=self.asks_inside, terminal=True)
-        process = LongProcess(lambda opened: self.launch(scene, started, opened), terminal, keeper)
+        process = LongProcess(
+            lambda opened: self.launch(scene, started, opened), terminal, inside.keeper
+        )
         return process.end
 
 

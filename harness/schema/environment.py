@@ -115,8 +115,6 @@ class Artifact(Record):
 
     source: str
     """A path on the agent's machine."""
-    destination: str | None = None
-    """Where it goes in the log's folder of artifacts."""
     exclude: tuple[str, ...] = ()
 
 

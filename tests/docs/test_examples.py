@@ -16,7 +16,7 @@ from harness.loader.reading import validated
 from harness.loader.suite import load_suite
 from harness.runner.plan import plan
 from harness.runner.trial import TrialSettings, run_trial
-from harness.sandbox.choose import best
+from harness.sandbox.choose import sandbox
 from harness.schema.environment import folder_environment
 from harness.schema.suite_file import SuiteFile
 from harness.tools.definitions import defined_tool
@@ -69,7 +69,7 @@ def test_a_file_that_a_page_shows_can_be_loaded(block: Block, tmp_path: Path) ->
         whole["variants"] = [{"name": "v"}]
         validated(SuiteFile, whole | tomllib.loads(block.text), where=str(block))
     elif kind == "tools":
-        defined_tool(path, Machine(folder_environment(tmp_path), best))
+        defined_tool(path, Machine(folder_environment(tmp_path), sandbox))
     else:
         assert kind == "scenarios"
         explained = {}

@@ -126,11 +126,11 @@ def test_the_last_stage_counts_and_what_it_begins_from(tmp_path: Path):
     [
         ("COPY a.txt /x", ("a.txt",), "/x"),
         ("COPY a.txt /x/", ("a.txt",), "/x/"),
-        ("COPY a.txt .", ("a.txt",), "/work/"),
-        ("COPY a.txt ./in/b.txt", ("a.txt",), "/work/in/b.txt"),
+        ("COPY a.txt .", ("a.txt",), "/srv/"),
+        ("COPY a.txt ./in/b.txt", ("a.txt",), "/srv/in/b.txt"),
         ("COPY ./d /x", ("d",), "/x"),
         ("COPY /d/ /x", ("d",), "/x"),
-        ("COPY . .", (".",), "/work/"),
+        ("COPY . .", (".",), "/srv/"),
         ("COPY a.txt d/b.txt /x", ("a.txt", "d/b.txt"), "/x/"),
         ('COPY ["a.txt", "/my x/"]', ("a.txt",), "/my x/"),
         ("COPY --chown=1:1 --link *.txt /x/", ("*.txt",), "/x/"),
@@ -143,7 +143,7 @@ def test_copies_have_sources_and_an_absolute_target(
 ):
     write(tmp_path / "a.txt", "")
     write(tmp_path / "d" / "b.txt", "")
-    build = made(tmp_path, f"{FROM}WORKDIR /work\nARG F=a.txt T=/from/arg\n{line}\n")
+    build = made(tmp_path, f"{FROM}WORKDIR /srv\nARG F=a.txt T=/from/arg\n{line}\n")
     assert copies(build) == [(sources, target)]
     assert (build.ignored, build.needs) == ([], [])
 

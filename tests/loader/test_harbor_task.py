@@ -321,9 +321,12 @@ def test_steps_have_their_own_parts_and_share_the_tasks(tmp_path: Path):
     assert first.artifacts == (
         Artifact(source="/logs/artifacts"),
         Artifact(source="/app/all.txt"),
-        Artifact(source="/app/one", destination="one", exclude=("*.pyc",)),
+        Artifact(source="/app/one", exclude=("*.pyc",)),
     )
     assert [artifact.source for artifact in second.artifacts] == ["/logs/artifacts", "/app/all.txt"]
+    assert task.environment is not None
+    told = "artifacts: /app/one as 'one': logs keep no artifacts"
+    assert told in task.environment.ignored
 
 
 @pytest.mark.parametrize(
