@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from harness.cassette import http
 from harness.cassette.format import InteractionLine, StoredResponse
-from harness.cassette.http import use
 from harness.cassette.replay.answers import Answers, Before
 from harness.cassette.request.canonical import CanonicalRequest, model_request
 from harness.cassette.request.growing import Growing
@@ -117,7 +117,7 @@ class DirectProvider:
             sdk = self.sdk()
         except ConfigurationError as error:
             raise InfrastructureError(str(error)) from error
-        with use(_WithAnswer(self.session, line)):
+        with http.use(_WithAnswer(self.session, line)):
             return sdk.complete(request, on_delta)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from harness.schema.trajectory import Trajectory
 
 LoadTrajectory = Callable[[TrialRecord], Trajectory | None]
 """Gives a trial's trajectory, or None where its file is gone."""
+
+_REPEATS_NEAR = 10
+"""To how many repeats before and after its own a trial's page has links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +209,7 @@ def _pages(
                 other_variants=_others(trial, cell, lambda other: other.variant),
                 other_repeats=_others(
                     trial,
-                    by_repeat[trial.task, trial.variant],
+                    _near(trial, by_repeat[trial.task, trial.variant]),
                     lambda other: f"repeat {other.repeat}",
                 ),
                 previous=marks[index - 1] if index else None,
@@ -228,6 +232,12 @@ def _others(
     trial: TrialRecord, group: Sequence[TrialRecord], name: Callable[[TrialRecord], str]
 ) -> tuple[Mark, ...]:
     return tuple(mark(other, name(other)) for other in group if other is not trial)
+
+
+def _near(trial: TrialRecord, repeats: Sequence[TrialRecord]) -> Sequence[TrialRecord]:
+    """Those a page has links to: with links to all, a report would grow with their square."""
+    here = bisect_left(repeats, trial.repeat, key=lambda other: other.repeat)
+    return repeats[max(0, here - _REPEATS_NEAR) : here + _REPEATS_NEAR + 1]
 
 
 def _relation(

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.cassette import http
 from harness.cassette.direct import DirectProvider
 from harness.cassette.file.tape import Origin
-from harness.cassette.http import use
 from harness.cassette.playback import FaultPlan, Playback
 from harness.cassette.replay.answers import Answers
 from harness.cassette.replay.session import Session
@@ -193,7 +193,7 @@ def _player(
             agent_timeout=settings.hosting.agent_timeout,
         )
         # With the direct front as well: a tool's own requests go here, and never to the network.
-        with use(answers, playback=playback):
+        with http.use(answers, playback=playback):
             trajectory = loop.run(step.instruction, system=spec.system, run_id=spec.trial_id)
         # Before the verdict, which is found by what was said: replay must say the same.
         return session.redactor.record(_true_ending(trajectory, session))

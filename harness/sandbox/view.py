@@ -32,11 +32,9 @@ SHARED_MEMORY_BYTES = 256 << 20
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
-# Only what programs under /usr need: the rest of /etc holds the host's secrets and settings.
-_ETC_NEEDED = (
-    *("alternatives", "fonts", "java-*", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "magic"),
-    *("mime.types", "perl", "protocols", "python3*", "services", "terminfo"),
-)
+# Only what programs under /usr cannot do without, about what a slim image has: the rest of /etc
+# holds the host's secrets and settings, and each mount costs every process some time.
+_ETC_NEEDED = ("alternatives", "fonts", "java-*", "ld.so.cache")
 # What names are looked up, servers are recognised and packages are found with.
 _ETC_FOR_NETWORK = ("ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust", "pip.conf")
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")

@@ -16,9 +16,7 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 class Record(BaseModel):
     """Immutable, and strict about unknown keys: a typing mistake is never silently accepted."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, ser_json_inf_nan="constants"
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 def storable(text: str) -> str:

@@ -101,6 +101,16 @@ def test_hostile_text_is_shown_word_for_word_with_hidden_characters_visible():
     assert results.count(shown) == 4  # broken arguments, and three results
 
 
+def test_a_trial_page_has_links_to_the_repeats_near_its_own():
+    sample = sample_run(tasks=("clean-names",), variants=("baseline",), repeats=30)
+    articles = parse(render(sample.run, sample.trials, sample.load)).all("article", css="trial")
+    near = {0: range(11), 15: range(5, 26), 29: range(19, 30)}
+    for repeat, expected in near.items():
+        links = articles[repeat].one("p", css="others").all("a")
+        linked = [int(link.text.rpartition(" ")[2]) for link in links]
+        assert linked == [other for other in expected if other != repeat]
+
+
 def test_text_that_begins_with_a_newline_keeps_it():
     sample = sample_run(tasks=("clean-names",), variants=("baseline",), repeats=1)
     trial = sample.trials[0]
