@@ -54,6 +54,15 @@ def imported_parts(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, rest[0]
 
 
+def imported_from(tree: ast.Module, package: str) -> Iterator[tuple[int, str]]:
+    """Line and first part below a package of what the module imports from it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for name in (f"{node.module}.{alias.name}" for alias in node.names):
+                if name.startswith(f"{package}."):
+                    yield node.lineno, name.removeprefix(f"{package}.").partition(".")[0]
+
+
 def may_import(importer: str, imported: str) -> bool:
     if importer == imported:
         return True
@@ -113,23 +122,41 @@ CASSETTE = (
     ("direct", "using"),
     ("vcr_users",),
 )
-"""The folders and modules of the cassette layer, which is a stack of its own."""
+LOADER = (
+    ("explaining",),
+    ("reading",),
+    ("output", "overrides"),
+    ("dockerfile",),
+    ("task",),
+    ("plain",),
+    ("scenarios",),
+    ("suite",),
+)
+SANDBOX = (
+    ("excerpt", "view", "tty", "engine"),
+    ("limits",),
+    ("files",),
+    ("namespaces",),
+    ("packages",),
+    ("container",),
+    ("directory", "docker"),
+    ("choose",),
+)
+STACKS = {"cassette": CASSETTE, "loader": LOADER, "sandbox": SANDBOX}
+"""Folders and modules of the layers that are stacks of their own."""
 
 
-def test_the_parts_of_the_cassette_import_only_what_lies_below_them():
-    level = {name: number for number, names in enumerate(CASSETTE) for name in names}
+@pytest.mark.parametrize("layer", STACKS)
+def test_the_parts_of_a_stack_import_only_what_lies_below_them(layer):
+    level = {name: number for number, names in enumerate(STACKS[layer]) for name in names}
     wrong = []
     for path, tree in modules():
         _, part, *rest = path.with_suffix("").parts
-        if part != "cassette" or rest == ["__init__"]:
+        if part != layer or rest == ["__init__"]:
             continue
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.ImportFrom):
-                continue
-            package, _, inside = (node.module or "").partition(".cassette.")
-            imported = inside.partition(".")[0]
-            if package == "harness" and imported != rest[0] and level[imported] >= level[rest[0]]:
-                wrong.append(f"{path}:{node.lineno} imports {node.module}")
+        for line, imported in imported_from(tree, f"harness.{layer}"):
+            if imported != rest[0] and level[imported] >= level[rest[0]]:
+                wrong.append(f"{path}:{line} imports harness.{layer}.{imported}")
     assert wrong == []
 
 

@@ -15,7 +15,7 @@ from harness.errors import BadInputError, ConfigurationError, HarnessError
 from harness.loader.output import declared_output, load_function
 from harness.loader.overrides import merge
 from harness.loader.reading import known, read_toml, validated
-from harness.loader.skills import load_skill
+from harness.loader.task.skills import load_skill
 from harness.protocols import Check, OutputSpec, Provider, Tool
 from harness.providers.scripted import Scripted
 from harness.sandbox.choose import sandbox

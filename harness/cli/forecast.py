@@ -15,7 +15,7 @@ from harness.cli.terminal import table
 from harness.errors import ModelCallError
 from harness.loop.usage import add_usage
 from harness.providers.catalog import dialect_of, recorded_turn
-from harness.runner.machines import not_runnable
+from harness.runner.hosting import not_runnable
 from harness.runner.plan import TrialSpec
 from harness.runner.trial import cassette_file
 from harness.schema.presets import PresetName

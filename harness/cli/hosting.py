@@ -15,13 +15,13 @@ import click
 
 from harness.cli.options import environment
 from harness.errors import BadInputError
-from harness.loader.templates import named_variables
-from harness.runner.machines import Hosting
+from harness.loader.task.templates import named_variables
+from harness.runner.hosting import Hosting
 from harness.sandbox.choose import KINDS, problem
 from harness.sandbox.container import SandboxSettings
 from harness.sandbox.directory import NOTE
 from harness.sandbox.engine.api import engine_address
-from harness.sandbox.index_settings import index_settings
+from harness.sandbox.packages.index_settings import index_settings
 from harness.schema.suite import Task
 
 Function = TypeVar("Function", bound=Callable[..., Any])

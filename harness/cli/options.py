@@ -47,7 +47,7 @@ def _show_warnings(terminal: Terminal) -> None:
     log = logging.getLogger("harness")
     log.handlers[:] = [Warnings(terminal)]
     log.propagate = False
-    machines = logging.getLogger("harness.runner.machines")
+    machines = logging.getLogger("harness.runner.hosting")
     machines.handlers[:] = [Warnings(terminal, logging.INFO)]
     machines.propagate = False
     machines.setLevel(logging.INFO)

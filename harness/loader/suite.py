@@ -18,8 +18,8 @@ from harness.loader.overrides import (
 from harness.loader.plain import NO_MODEL, is_tasks, plain_suite, task_folders
 from harness.loader.reading import known, read_toml, validated
 from harness.loader.scenarios import is_scenarios, load_scenarios
-from harness.loader.skills import chosen_skills
-from harness.loader.task import load_task
+from harness.loader.task.loading import load_task
+from harness.loader.task.skills import chosen_skills
 from harness.schema.loop_config import SUBMIT_TOOL, LoopConfig
 from harness.schema.presets import PRESETS, PresetName
 from harness.schema.suite import ModelConfig, Suite, Task, Variant

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from harness.containers import Container
 from harness.errors import InfrastructureError
-from harness.loader.scripts import on_top
-from harness.loader.templates import resolved
+from harness.loader.task.scripts import on_top
+from harness.loader.task.templates import resolved
 from harness.runner.artifacts import carry
-from harness.runner.machines import Hosting
+from harness.runner.hosting import Hosting
 from harness.runner.rewards import LOG_CHARACTERS, read_rewards
 from harness.schema.environment import Equipment, Healthcheck, Solution, Step
 from harness.schema.record import Json

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from harness.errors import InfrastructureError
-from harness.runner.machines import Hosting, ignored_by, not_runnable
+from harness.runner.hosting import Hosting, ignored_by, not_runnable
 from harness.runner.rewards import combined, shortfall
 from harness.runner.stage import Stage
 from harness.schema.record import Record

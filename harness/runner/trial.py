@@ -18,14 +18,14 @@ from harness.cassette.replay.store import Store
 from harness.cassette.replay.tool_results import RecordedTools
 from harness.cassette.request.rules import Rules
 from harness.errors import BadInputError
-from harness.loader.skills import trial_skills
+from harness.loader.task.skills import trial_skills
 from harness.protocols import Provider
 from harness.providers.catalog import NO_KEY, VENDORS, dialect_of, live_client
 from harness.redaction import Redactor
-from harness.runner.machines import Hosting, ignored_by, not_runnable
+from harness.runner.hosting import Hosting, ignored_by, not_runnable
 from harness.runner.plan import Cell, TrialSpec
 from harness.runner.replay_difference import request_changes, tool_changes
-from harness.runner.scenario_trial import run_scenario
+from harness.runner.scenario.trial import run_scenario
 from harness.runner.stage import Stage
 from harness.runner.steps import UNFINISHED, StepPlayer
 from harness.runner.trial_loop import trial_loop, trial_tools

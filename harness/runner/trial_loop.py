@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from harness.errors import ConfigurationError
 from harness.loader.output import output_spec
-from harness.loader.skills import offered_tools, trial_skills
+from harness.loader.task.skills import offered_tools, trial_skills
 from harness.loop.engine import Loop
 from harness.protocols import Provider, ToolProvider
 from harness.providers.scripted import Scripted

@@ -6,13 +6,13 @@ from functools import cache
 
 from harness.containers import Sandbox
 from harness.errors import BadInputError, SandboxError
-from harness.sandbox.bubblewrap import Bubblewrap
 from harness.sandbox.container import FolderSandbox, Progress, SandboxSettings, silent
 from harness.sandbox.directory import DirectorySandbox
 from harness.sandbox.docker import DockerSandbox
 from harness.sandbox.engine.api import DEFAULT_ADDRESS
-from harness.sandbox.runner import Runner
-from harness.sandbox.unshare import Unshare
+from harness.sandbox.namespaces.bubblewrap import Bubblewrap
+from harness.sandbox.namespaces.runner import Runner
+from harness.sandbox.namespaces.unshare import Unshare
 
 _RUNNERS: dict[str, type[Runner]] = {"bubblewrap": Bubblewrap, "unshare": Unshare}
 

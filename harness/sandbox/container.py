@@ -12,14 +12,14 @@ from typing import Protocol, TypeVar
 from harness.errors import InfrastructureError, NoWorkdirError, SandboxError
 from harness.sandbox import view
 from harness.sandbox.engine.api import DEFAULT_ADDRESS
-from harness.sandbox.equipping import Equipped, equip
-from harness.sandbox.index_settings import IndexSettings
-from harness.sandbox.limits import DEFAULT_LIMITS, LimitKeeper, Limits
-from harness.sandbox.limits import problem as limit_problem
-from harness.sandbox.root_folder import RootFolder
-from harness.sandbox.runner import Inside, Runner
-from harness.sandbox.terminal import COMMAND, ENV, Terminal
-from harness.sandbox.tree import Tree
+from harness.sandbox.files.root_folder import RootFolder
+from harness.sandbox.files.tree import Tree
+from harness.sandbox.limits.keeper import DEFAULT_LIMITS, LimitKeeper, Limits
+from harness.sandbox.limits.keeper import problem as limit_problem
+from harness.sandbox.namespaces.runner import Inside, Runner
+from harness.sandbox.packages.equipping import Equipped, equip
+from harness.sandbox.packages.index_settings import IndexSettings
+from harness.sandbox.tty.terminal import COMMAND, ENV, Terminal
 from harness.schema.environment import CopyFiles, Environment, Equipment
 from harness.values import FileContent, ProcessResult
 

@@ -24,10 +24,11 @@ from harness.sandbox.container import (
     built,
     files_in_system_folders,
 )
-from harness.sandbox.equipping import Equipped
-from harness.sandbox.process import LOOK_EVERY_S, OUTPUT_LIMIT, Excerpt, Keeper
-from harness.sandbox.root_folder import HOME
-from harness.sandbox.runner import Inside
+from harness.sandbox.excerpt import OUTPUT_LIMIT, Excerpt
+from harness.sandbox.files.root_folder import HOME
+from harness.sandbox.namespaces.process import LOOK_EVERY_S, Keeper
+from harness.sandbox.namespaces.runner import Inside
+from harness.sandbox.packages.equipping import Equipped
 from harness.schema.environment import Environment, Equipment
 from harness.values import ProcessResult
 

@@ -26,9 +26,9 @@ from harness.sandbox.engine.images import Images
 from harness.sandbox.engine.orphans import OWNER, own_name, remove_orphans
 from harness.sandbox.engine.processes import IDLE, ContainerProcesses, Start
 from harness.sandbox.engine.relay import Relay, size
-from harness.sandbox.limits import Limits
-from harness.sandbox.process import OUTPUT_LIMIT, Excerpt
-from harness.sandbox.terminal import COMMAND, ENV, Terminal
+from harness.sandbox.excerpt import OUTPUT_LIMIT, Excerpt
+from harness.sandbox.limits.keeper import Limits
+from harness.sandbox.tty.terminal import COMMAND, ENV, Terminal
 from harness.sandbox.view import SHARED_MEMORY_BYTES
 from harness.schema.environment import CopyFiles, Environment, Equipment
 from harness.schema.record import JsonObject

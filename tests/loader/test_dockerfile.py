@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.errors import BadInputError
-from harness.loader.build import Build, files_of, read_build
-from harness.loader.dockerfile import instructions, json_form, words
+from harness.loader.dockerfile.build import Build, files_of, read_build
+from harness.loader.dockerfile.instructions import instructions, json_form, words
 from harness.schema.environment import CopyFiles, FileCommand
 from tests.loader.suite_folders import write
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.errors import BadInputError
-from harness.loader.task import load_task
+from harness.loader.task.loading import load_task
 from harness.schema.environment import Artifact, Collect, CopyFiles, Environment, Step
 from harness.schema.suite import Task
 from tests.loader.suite_folders import write

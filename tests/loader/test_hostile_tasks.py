@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import BadInputError
-from harness.loader.skills import load_skill
 from harness.loader.suite import load_suite
-from harness.loader.task import load_task
+from harness.loader.task.loading import load_task
+from harness.loader.task.skills import load_skill
 from tests.loader.suite_folders import write
 from tests.loader.test_harbor_task import harbor_task
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.loader.ignore_patterns import Pattern
+from harness.loader.dockerfile.ignore_patterns import Pattern
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from harness.errors import ConfigurationError
 from harness.loader.output import output_spec
-from harness.loader.task import load_task
+from harness.loader.task.loading import load_task
 from harness.protocols import OutputSpec
 from harness.schema.record import Json
 from tests.loader.suite_folders import OUTPUT, make_task, write

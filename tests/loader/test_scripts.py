@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.loader.scripts import Script, files_at, on_top, read_script
+from harness.loader.task.scripts import Script, files_at, on_top, read_script
 from harness.schema.environment import Equipment
 from tests.loader.suite_folders import write
 

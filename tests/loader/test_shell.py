@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.loader.shell import assignment, commands, expand, units
+from harness.loader.dockerfile.shell import assignment, commands, expand, units
 
 SHELL_TEXT = st.text(alphabet="ab =$'\"\\`(){}[]<>|&;#\n\t-", max_size=60)
 

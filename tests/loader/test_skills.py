@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from harness.errors import BadInputError
-from harness.loader.skills import (
+from harness.loader.suite import load_suite
+from harness.loader.task.skills import (
     load_skill,
     offered_tools,
     skill_files,
     trial_skills,
     without_skills,
 )
-from harness.loader.suite import load_suite
 from harness.schema.environment import CopyFiles, Environment, FileCommand
 from harness.schema.suite import Suite
 from tests.loader.suite_folders import SUITE, make_task, write

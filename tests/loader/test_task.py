@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import BadInputError, ConfigurationError
-from harness.loader.task import load_task
+from harness.loader.task.loading import load_task
 from harness.schema.environment import Solution
 from harness.schema.loop_config import TerminationReason
 from tests.loader.suite_folders import OUTPUT, make_task, write

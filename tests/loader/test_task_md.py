@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import BadInputError
-from harness.loader.task import load_task
+from harness.loader.task.loading import load_task
 from harness.schema.suite import Task
 from tests.loader.suite_folders import write
 

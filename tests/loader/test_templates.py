@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.loader.task import load_task
-from harness.loader.templates import (
+from harness.loader.task.loading import load_task
+from harness.loader.task.templates import (
     machine_variables,
     named_variables,
     resolved,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.runner.machines import Hosting
+from harness.runner.hosting import Hosting
 from harness.runner.plan import Cell, TrialSpec
 from harness.sandbox.container import SandboxSettings
 from harness.schema.environment import Environment, Solution, Step, Verifier

@@ -10,7 +10,7 @@ import yaml
 
 from harness.loader.suite import load_suite
 from harness.runner.plan import plan
-from harness.runner.scenario_parts import unanswered
+from harness.runner.scenario.parts import unanswered
 from harness.runner.trial import TrialSettings, run_trial
 from harness.runner.trial_record import Trial
 from harness.schema.loop_config import TerminationReason

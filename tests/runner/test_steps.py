@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.runner.fork import calls_before, recall, run_fork
-from harness.runner.machines import Hosting
+from harness.runner.hosting import Hosting
 from harness.runner.plan import Cell
 from harness.runner.trial import TrialSettings, open_cassette, run_trial
 from harness.runner.trial_record import Trial

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.runner.machines import Hosting
+from harness.runner.hosting import Hosting
 from harness.runner.task_check import CheckJob, TaskCheck, check_task
 from harness.schema.environment import (
     Artifact,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.sandbox.bubblewrap import Bubblewrap
-from harness.sandbox.runner import Runner
-from harness.sandbox.unshare import Unshare
+from harness.sandbox.namespaces.bubblewrap import Bubblewrap
+from harness.sandbox.namespaces.runner import Runner
+from harness.sandbox.namespaces.unshare import Unshare
 from harness.values import Mount, ProcessResult
 
 RUNNERS: dict[str, type[Runner]] = {

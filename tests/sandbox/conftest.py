@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.sandbox import choose
-from harness.sandbox.runner import Runner
+from harness.sandbox.namespaces.runner import Runner
 from harness.values import Mount
 from tests.sandbox.box import RUNNERS, Box
 from tests.sandbox.docker_engine import Engine

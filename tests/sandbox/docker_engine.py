@@ -36,11 +36,11 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from harness.errors import SandboxError
 from harness.sandbox import view
-from harness.sandbox.confined import open_inside
-from harness.sandbox.copying import copy_folder
-from harness.sandbox.root_folder import RootFolder
-from harness.sandbox.runner import Runner
-from harness.sandbox.tree import Tree
+from harness.sandbox.files.confined import open_inside
+from harness.sandbox.files.copying import copy_folder
+from harness.sandbox.files.root_folder import RootFolder
+from harness.sandbox.files.tree import Tree
+from harness.sandbox.namespaces.runner import Runner
 from harness.schema.environment import CopyFiles
 from tests.sandbox import docker_inside
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SandboxError
-from harness.sandbox.bubblewrap import Bubblewrap
-from harness.sandbox.equipping import Equipped, equip
-from harness.sandbox.index_settings import IndexSettings
-from harness.sandbox.unshare import Unshare
+from harness.sandbox.namespaces.bubblewrap import Bubblewrap
+from harness.sandbox.namespaces.unshare import Unshare
+from harness.sandbox.packages.equipping import Equipped, equip
+from harness.sandbox.packages.index_settings import IndexSettings
 from harness.schema.environment import Equipment
 from harness.values import Mount, ProcessResult
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox.cgroups import Group, Parents, enabled, own_places
+from harness.sandbox.limits.cgroups import Group, Parents, enabled, own_places
 
 SYSTEMD = (
     "0::/user.slice/user-0.slice/session-3.scope\n",

@@ -11,7 +11,7 @@ import pytest
 
 import harness
 from harness.sandbox import choose
-from harness.sandbox.runner import Runner
+from harness.sandbox.namespaces.runner import Runner
 from harness.values import Mount
 
 ASK = "from harness.sandbox import choose; print(choose.sandbox().kind)"

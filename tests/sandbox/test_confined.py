@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.sandbox.confined import open_inside
+from harness.sandbox.files.confined import open_inside
 
 
 @pytest.fixture(scope="module")

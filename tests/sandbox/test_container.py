@@ -11,7 +11,7 @@ import pytest
 from harness.errors import InfrastructureError, SandboxError
 from harness.sandbox import view
 from harness.sandbox.container import FolderContainer, FolderSandbox, SandboxSettings
-from harness.sandbox.runner import Runner
+from harness.sandbox.namespaces.runner import Runner
 from harness.schema.environment import CopyFiles, Environment, Equipment, FileCommand
 from harness.values import ProcessResult
 

@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 
 from harness.errors import SandboxError
-from harness.loader.skills import without_skills
-from harness.loader.task import load_task
-from harness.runner.machines import Hosting, not_runnable
+from harness.loader.task.loading import load_task
+from harness.loader.task.skills import without_skills
+from harness.runner.hosting import Hosting, not_runnable
 from harness.runner.task_check import CheckJob, check_task
 from harness.sandbox import choose
 from harness.sandbox.container import SandboxSettings
 from harness.sandbox.docker import DockerContainer, DockerSandbox
 from harness.sandbox.engine.api import engine_address
 from harness.sandbox.engine.relay import Relay
-from harness.sandbox.limits import Limits
+from harness.sandbox.limits.keeper import Limits
 from harness.schema.environment import CopyFiles, EngineSettings, Environment, Equipment
 from harness.schema.suite import Task
 from harness.tools.machine import Machine

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SandboxError
-from harness.sandbox import equipping, view
-from harness.sandbox.equipping import Equipped, equip, installations, tool_key
+from harness.sandbox import view
+from harness.sandbox.packages import equipping
+from harness.sandbox.packages.equipping import Equipped, equip, installations, tool_key
 from harness.schema.environment import Equipment
 from harness.values import Mount
 from tests.sandbox.packing import Workshop, wheel, working_sandbox, workshop

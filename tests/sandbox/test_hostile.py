@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox import cgroups
 from harness.sandbox.container import FolderContainer, FolderSandbox, SandboxSettings
-from harness.sandbox.limits import Limits
-from harness.sandbox.root_folder import RootFolder
-from harness.sandbox.runner import Runner
+from harness.sandbox.files.root_folder import RootFolder
+from harness.sandbox.limits import cgroups
+from harness.sandbox.limits.keeper import Limits
+from harness.sandbox.namespaces.runner import Runner
 from harness.schema.environment import folder_environment
 from harness.values import Mount, ProcessResult
 from tests.sandbox.box import runs_on_host

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox.index_settings import index_settings
+from harness.sandbox.packages.index_settings import index_settings
 
 
 def write(path: Path, text: str) -> Path:

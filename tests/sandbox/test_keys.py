@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.sandbox.keys import key
+from harness.sandbox.tty.keys import key
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 
 from harness.errors import SandboxError
 from harness.sandbox.container import FolderContainer, FolderSandbox
-from harness.sandbox.process import Launch, supervise
-from harness.sandbox.root_folder import RootFolder
-from harness.sandbox.runner import Runner
+from harness.sandbox.files.root_folder import RootFolder
+from harness.sandbox.namespaces.process import Launch, supervise
+from harness.sandbox.namespaces.runner import Runner
 from harness.schema.environment import folder_environment
 
 

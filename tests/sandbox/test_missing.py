@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.sandbox.missing import Missing, has_wheel_of, instead_of, read_missing
+from harness.sandbox.packages.missing import Missing, has_wheel_of, instead_of, read_missing
 
 SAID = """\
 ERROR: Ignored the following yanked versions: 1.11.0

@@ -15,11 +15,11 @@ import pytest
 
 from harness.errors import SandboxError
 from harness.sandbox import view
-from harness.sandbox.bubblewrap import Bubblewrap
-from harness.sandbox.equipping import equip
-from harness.sandbox.index_settings import IndexSettings, index_settings
-from harness.sandbox.limits import Limits
-from harness.sandbox.unshare import Unshare
+from harness.sandbox.limits.keeper import Limits
+from harness.sandbox.namespaces.bubblewrap import Bubblewrap
+from harness.sandbox.namespaces.unshare import Unshare
+from harness.sandbox.packages.equipping import equip
+from harness.sandbox.packages.index_settings import IndexSettings, index_settings
 from harness.schema.environment import Equipment
 from harness.values import ProcessResult
 from tests.sandbox.packing import Workshop, only_from, sdist, wheel, working_sandbox, workshop

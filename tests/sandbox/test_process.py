@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.sandbox.process import Excerpt
+from harness.sandbox.excerpt import Excerpt
 
 
 @given(st.lists(st.binary(max_size=50)), st.integers(2, 100).map(lambda half: 2 * half))

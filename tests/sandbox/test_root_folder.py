@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox.root_folder import RootFolder, remove_left_over
+from harness.sandbox.files.root_folder import RootFolder, remove_left_over
 
 HOLD = """
-from harness.sandbox.root_folder import RootFolder
+from harness.sandbox.files.root_folder import RootFolder
 print(RootFolder().path, flush=True)
 input()
 """

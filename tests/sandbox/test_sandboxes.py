@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SandboxError
-from harness.sandbox import choose, owner
-from harness.sandbox.runner import Runner
+from harness.sandbox import choose
+from harness.sandbox.files import owner
+from harness.sandbox.namespaces.runner import Runner
 from harness.values import Mount
 from tests.sandbox.box import RUNNERS, Box, runs_on_host
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.sandbox.escapes import Escapes
-from harness.sandbox.screen import Screen
+from harness.sandbox.tty.escapes import Escapes
+from harness.sandbox.tty.screen import Screen
 
 
 def shown(*texts: str, columns: int = 10, rows: int = 4) -> list[str]:

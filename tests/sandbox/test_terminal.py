@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SandboxError
-from harness.sandbox.terminal import ENV, Stop, Terminal
+from harness.sandbox.tty.terminal import ENV, Stop, Terminal
 
 DEADLINE_S = 30
 

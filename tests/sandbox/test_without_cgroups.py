@@ -31,7 +31,7 @@ import os, sys
 from contextlib import closing
 from pathlib import Path
 from harness.sandbox.container import FolderSandbox
-from harness.sandbox.unshare import Unshare
+from harness.sandbox.namespaces.unshare import Unshare
 from harness.schema.environment import folder_environment
 
 source = Path(sys.argv[1])

@@ -1,0 +1,1 @@
+"""What a Dockerfile makes, read and not run."""

@@ -1,0 +1,1 @@
+"""Trials of scenarios: scripted answers, tools and hooks."""

@@ -1,0 +1,1 @@
+"""The files of a container, seen from outside of it."""

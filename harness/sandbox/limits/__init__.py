@@ -1,0 +1,1 @@
+"""What a container may use of the host."""

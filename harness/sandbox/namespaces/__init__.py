@@ -1,0 +1,1 @@
+"""Processes in a view of their own."""

@@ -1,0 +1,1 @@
+"""A task's Python packages and tools, built once and mounted."""

@@ -1,0 +1,1 @@
+"""Terminals: what is typed, and what the screen shows."""
