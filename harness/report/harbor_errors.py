@@ -7,25 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.report.exported import verdict_error
+from harness.runner.harbor.endings import WRITTEN
 from harness.runner.stage import NOT_SET_UP
 from harness.schema.loop_config import TerminationReason
 from harness.schema.results import RunRecord, TrialRecord
 from harness.schema.trajectory import Trajectory
 
-_OF_ENDING = {
-    TerminationReason.DURATION_EXCEEDED: "AgentTimeoutError",
-    TerminationReason.CONTEXT_EXCEEDED: "ContextLengthExceededError",
-    TerminationReason.TRUNCATED: "OutputLengthExceededError",
-    TerminationReason.REFUSAL: "AgentSafetyRefusalError",
-    TerminationReason.ERROR: "NonZeroAgentExitCodeError",
-    TerminationReason.TOOL_ERROR: "NonZeroAgentExitCodeError",
-    TerminationReason.MODEL_ERROR: "ApiError",
-    TerminationReason.CANCELLED: "CancelledError",
-    # Harbor has no name for these two: it takes them for errors of unknown cause.
-    TerminationReason.REPLAY_MISS: "ReplayMissError",
-    TerminationReason.INFRASTRUCTURE_ERROR: "InfrastructureError",
-}
-"""Other endings are no exceptions: Harbor's agents that stop at a limit end the same way."""
+# Harbor's agents do not tell a tool's error from their own.
+_OF_ENDING = WRITTEN | {TerminationReason.TOOL_ERROR: WRITTEN[TerminationReason.ERROR]}
 
 _OF_MODEL_ERROR = {
     "RateLimitedError": "ApiRateLimitError",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-_WARNINGS = re.compile(r"\A\s*Previous response had warnings:\n.*?\n\n", re.DOTALL)
-_QUESTION = re.compile(
-    r"\A\s*Current terminal state:\n(.*?)\n+Are you sure you want to mark the task", re.DOTALL
-)
+from harness.loop.text_protocols.terminus2 import STATE, WARNINGS
+
+_WARNINGS = re.compile(rf"\A\s*{WARNINGS}\n.*?\n\n", re.DOTALL)
+_QUESTION = re.compile(rf"\A\s*{STATE}\n(.*?)\n+Are you sure you want to mark the task", re.DOTALL)
 
 
 def observation(text: str) -> str:

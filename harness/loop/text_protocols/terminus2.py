@@ -23,8 +23,10 @@ DEFAULT_WAIT_S = 1.0
 _NEEDED = ("analysis", "plan", "commands")
 _KEYS = (*_NEEDED, TASK_COMPLETE)
 _YES = ("true", "1", "yes")
-_ERRORS = "Previous response had parsing errors:"
-_WARNINGS = "Previous response had warnings:"
+ERRORS = "Previous response had parsing errors:"
+WARNINGS = "Previous response had warnings:"
+STATE = "Current terminal state:"
+"""What Terminus 2 begins its messages with; recordings of others have these words too."""
 _AGAIN = "Nothing was run. Answer again, with one correct JSON object."
 _FENCE = re.compile(r"```[a-zA-Z]*")
 _FORM = """\
@@ -97,7 +99,7 @@ class Terminus2Protocol:
         return ParsedText(
             storable("\n\n".join(part for part in said if part)),
             tuple(answer.calls),
-            _notes(_WARNINGS, answer.warnings),
+            _notes(WARNINGS, answer.warnings),
         )
 
     def render_call(self, call: ToolCall) -> str:
@@ -122,14 +124,14 @@ class Terminus2Protocol:
 
     def render_results(self, results: Sequence[ToolResult], notes: str) -> str:
         """What the terminal shows, as Terminus 2 has it; other tools' results are introduced."""
-        if notes.startswith(_ERRORS):
+        if notes.startswith(ERRORS):
             return notes
         completion = next((result for result in results if _asks_back(result)), None)
         shown = [_shown(result) for result in results if result is not completion]
         if completion is None:
             return in_order(shown, notes) or introduced(results[-1])
         state = in_order(shown, "")
-        return in_order([state and f"Current terminal state:\n{state}", completion.content], "")
+        return in_order([state and f"{STATE}\n{state}", completion.content], "")
 
 
 @dataclass(slots=True)
@@ -269,7 +271,7 @@ def _unusable(text: str, errors: Sequence[str]) -> ParsedText:
     if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
         # Well-formed, perhaps, but no answer: as a JSON text it can never pass for arguments.
         raw = json.dumps(text, ensure_ascii=False)
-    notes = f"{_notes(_ERRORS, errors)}\n\n{_AGAIN}"
+    notes = f"{_notes(ERRORS, errors)}\n\n{_AGAIN}"
     return ParsedText("", ((KEYSTROKES, storable(raw)),), notes)
 
 

@@ -1,4 +1,4 @@
-"""What Harbor's exceptions say about the agent, as an ending and a verdict."""
+"""Harbor's exceptions and our endings and verdicts."""
 
 from __future__ import annotations
 
@@ -38,17 +38,31 @@ _ENDINGS: dict[TerminationReason, tuple[str, ...]] = {
         *("NotFoundError", "UnsupportedModelParametersError"),
     ),
     TerminationReason.INFRASTRUCTURE_ERROR: (
-        *("EnvironmentStartTimeoutError", "SandboxBuildFailedError", "AgentSetupTimeoutError"),
+        *("InfrastructureError", "EnvironmentStartTimeoutError", "SandboxBuildFailedError"),
+        "AgentSetupTimeoutError",
         *("HealthcheckError", "SandboxLikelyOutOfMemoryError", "MemoryLimitExceededError"),
         *("SSHAccessError", "GKEExecStreamClosedError", "GKEPodNotFoundError"),
         *("RuntimeRequestError", "AddTestsDirError", "DownloadVerifierDirError"),
         *("ServiceOperationsUnsupportedError", "VercelScopeError", "DspyImportError"),
-        *("MissingExtraError", "RegradeError", "InfrastructureError"),
+        *("MissingExtraError", "RegradeError"),
     ),
+    TerminationReason.ERROR: ("NonZeroAgentExitCodeError",),
 }
-"""By the name of the exception; one of another name is an error of the agent's."""
+"""What is raised where an agent ends so; one of another name is an error of the agent's, too."""
 
 _BY_NAME = {name: ending for ending, names in _ENDINGS.items() for name in names}
+
+WRITTEN: dict[TerminationReason, str] = {
+    ending: names[0]
+    for ending, names in _ENDINGS.items()
+    # Harbor's agents that stop at a limit of their own end without an exception.
+    if ending is not TerminationReason.BUDGET_EXCEEDED
+}
+"""What an ending is called in Harbor's format; those that are not here are no exceptions.
+
+Harbor has no name for a replay miss and for an infrastructure error: it takes them for errors of
+unknown cause.
+"""
 
 
 def ending_of(result: HarborResult) -> TerminationReason:

@@ -11,13 +11,14 @@ from harness.cassette.convert.exchange import Exchange, Found
 from harness.cassette.replay.turns import last_turn, said
 from harness.cassette.response.body import answering_model
 from harness.cassette.show.transcript import answered_turn, declared_tools
+from harness.loop.text_protocols.terminus2 import ERRORS, STATE
 from harness.schema.messages import Message, ToolSpec
 from harness.schema.record import JsonObject
 
 _SYSTEM = ("system", "developer")
 _ANY: JsonObject = {"type": "object"}
 _SYSTEM_PARAMETERS = ("system", "instructions")
-_TASK = re.compile(r"^Task Description:\n(.*?)(?=\n\s*Current terminal state:|\Z)", re.S | re.M)
+_TASK = re.compile(rf"^Task Description:\n(.*?)(?=\n\s*{STATE}|\Z)", re.S | re.M)
 _SKILLS = re.compile(r"^available_skills:\s*(?=\[)", re.MULTILINE)
 _LOADED = re.compile(
     r"\ALoaded skill: (\S+)\n(?:---\n)?(.*?)(?=\n\s*(?:Current|New) Terminal|\Z)", re.DOTALL
@@ -25,7 +26,6 @@ _LOADED = re.compile(
 _HEAD = re.compile(r"\A(?:---\n)?(?:[\w-]+:.*\n)+---\n+")
 """A skill's own front matter."""
 _COMPLETE = re.compile(r'"task_complete"\s*:\s*true')
-_ERRORS = "Previous response had parsing errors"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MOST_NAME = 64
 
@@ -74,7 +74,7 @@ def read_told(found: Found) -> Told:
     else:
         completes = _is_complete(last)
         before = len(answers) > 1 and _is_complete(answers[-2])
-        confirms = completes and before and not prompts[-1].startswith(_ERRORS)
+        confirms = completes and before and not prompts[-1].startswith(ERRORS)
     first = found.exchanges[0]
     models = (
         answering_model(one.response) or one.request.parameters.get("model")
