@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from harness.errors import SandboxError
 from harness.sandbox import view
 from harness.sandbox.packages import equipping
 from harness.sandbox.packages.equipping import Equipped, equip, installations, tool_key
+from harness.sandbox.packages.pips import own_pip, unpacked
 from harness.schema.environment import Equipment
 from harness.values import Mount
 from tests.sandbox.packing import Workshop, wheel, working_sandbox, workshop
@@ -81,6 +83,55 @@ def test_a_python_beside_the_harness_own_is_used_if_it_works(
     assert shop.bash(bare, "command -v python3").output == "/opt/python3.99/bin/python3\n"
     assert len(shop.told) == 1, "no environment is built for nothing"
     assert len(shop.equip_with(Equipment(python="3.98")).notes) == 1
+
+
+def pip_wheel(prefix: Path, name: str, version: str) -> None:
+    """Have a Python bring the pip that is installed here, as if it were of another version."""
+    folder = prefix / "lib" / name / "ensurepip" / "_bundled"
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(folder / f"pip-{version}-py3-none-any.whl", "w") as archive:
+        for path in sorted(own_pip().rglob("*.py")) + sorted(own_pip().rglob("*.pem")):
+            inside = Path("pip", path.relative_to(own_pip()))
+            archive.write(path, inside)
+        archive.writestr("pip/version.txt", version)
+
+
+def test_a_python_that_is_too_old_for_the_pip_here_is_used_with_the_pip_that_it_brings(
+    shop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pythons = tmp_path / "pythons"
+    (pythons / "own" / "bin").mkdir(parents=True)
+    python_at(pythons / "bare", "python3.5", f'exec {view.interpreter()} "$@"')
+    python_at(pythons / "old", "python3.6", f'exec {view.interpreter()} "$@"')
+    for version in ("9.0.1", "21.2.4"):
+        pip_wheel(pythons / "old", "python3.6", version)
+    monkeypatch.setattr(sys, "base_prefix", str(pythons / "own"))
+    wheel(shop.index, "one")
+    wanted = Equipment(packages=("one",), python="3.6", stand_ins=True)
+
+    equipped = shop.equip_with(wanted)
+
+    assert equipped.notes == ()
+    assert Mount(pythons / "old", "/opt/python3.6") in equipped.mounts
+    done = shop.bash(
+        equipped,
+        "cat /opt/pip/pip/version.txt; python -m one; pip install one | cut -d' ' -f1-4;"
+        "pip download absent 2>&1 | tail -n 1",
+    ).output
+    (satisfied, failed) = ("Requirement already satisfied: one\n", "found for absent\n")
+    assert done.startswith(f"21.2.4one 1.0\n{satisfied}")
+    assert done.endswith(failed)
+    assert shop.equip_with(wanted) == equipped
+    # Without a pip of its own nothing could be installed for it.
+    note = f"Python 3.5 is asked for, and {OWN} is used"
+    assert shop.equip_with(Equipment(packages=("one",), python="3.5")).notes == (note,)
+
+
+def test_a_pip_that_cannot_be_unpacked_is_told(tmp_path: Path):
+    broken = tmp_path / "pip-20.0-py3-none-any.whl"
+    broken.write_text("no archive")
+    with pytest.raises(SandboxError, match="pip of an older Python cannot be unpacked"):
+        unpacked(broken, tmp_path / "pips")
 
 
 def test_pythons_of_the_system_are_not_looked_for_beside_it():

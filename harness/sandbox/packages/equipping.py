@@ -15,12 +15,12 @@ from harness.errors import SandboxError
 from harness.sandbox import view
 from harness.sandbox.limits.keeper import DEFAULT_LIMITS, Limits
 from harness.sandbox.packages.index_settings import IndexSettings
+from harness.sandbox.packages.pips import brought, is_for, own_pip, unpacked
 from harness.sandbox.packages.virtual_environments import (
     PIP_FOLDER,
     Built,
     NetworkRunner,
     Packages,
-    own_pip,
 )
 from harness.schema.environment import Equipment
 from harness.values import Mount
@@ -78,14 +78,15 @@ def equip(
     python, notes, own_python = chosen.path, chosen.notes, chosen.path == view.interpreter()
     if own_python and not (equipment.packages or equipment.tools or equipment.stand_ins):
         return Equipped(notes=notes)
+    pip = unpacked(chosen.pip, cache / "pips") if chosen.pip and cache else own_pip()
 
     def environment(words: Sequence[str], python: str, place: str) -> Built:
         if cache is None:
             raise SandboxError("nothing can be installed: the sandbox has no cache to keep it in")
-        packages = Packages(cache, runner, settings, progress, timeout_s, limits, chosen.mounts)
-        return packages.environment(words, python, place)
+        given = (cache, runner, settings, progress, timeout_s, limits, pip, chosen.mounts)
+        return Packages(*given).environment(words, python, place)
 
-    mounts, path = [*chosen.mounts, Mount(own_pip(), f"{PIP_FOLDER}/pip")], []
+    mounts, path = [*chosen.mounts, Mount(pip, f"{PIP_FOLDER}/pip")], []
     if equipment.stand_ins:
         mounts.append(Mount(_STAND_INS_HERE, _STAND_INS))
         path.append(f"{_STAND_INS}/bin")
@@ -124,6 +125,8 @@ class _Python:
     mounts: tuple[Mount, ...] = ()
     """What it needs beside the system."""
     notes: tuple[str, ...] = ()
+    pip: Path | None = None
+    """A wheel of one that runs with it, where the harness's own does not."""
 
 
 def _python(asked: str | None, runner: NetworkRunner) -> _Python:
@@ -136,9 +139,9 @@ def _python(asked: str | None, runner: NetworkRunner) -> _Python:
     real = Path(own).resolve().name
     if real == wanted:
         return _Python(own)
-    for folder in ("/usr/local/bin", "/usr/bin"):
-        if Path(folder, wanted).exists():
-            return _Python(f"{folder}/{wanted}")
+    for prefix in (Path("/usr/local"), Path("/usr")):
+        if (prefix / "bin" / wanted).exists() and _has_pip(prefix, match[0]):
+            return _Python(f"{prefix}/bin/{wanted}", pip=_other_pip(prefix, match[0]))
     elsewhere = _elsewhere(wanted, Path(sys.base_prefix), runner)
     if elsewhere is not None:
         return elsewhere
@@ -148,15 +151,27 @@ def _python(asked: str | None, runner: NetworkRunner) -> _Python:
 @lru_cache(maxsize=64)
 def _elsewhere(wanted: str, own: Path, runner: NetworkRunner) -> _Python | None:
     """An interpreter that does not belong to the system; found once for a process."""
+    version = wanted.removeprefix("python")
     for prefix in installations(own):
+        if not _has_pip(prefix, version):
+            continue
         # Of a virtual environment only the first of the two is there.
         if (prefix / "bin" / wanted).exists() and (prefix / "lib" / wanted / "os.py").exists():
             # Some find their libraries only where they were installed.
             for place in (f"/opt/{wanted}", str(prefix)):
-                found = _Python(f"{place}/bin/{wanted}", (Mount(prefix, place),))
+                mounts, pip = (Mount(prefix, place),), _other_pip(prefix, version)
+                found = _Python(f"{place}/bin/{wanted}", mounts, pip=pip)
                 if _works(found, runner):
                     return found
     return None
+
+
+def _has_pip(prefix: Path, version: str) -> bool:
+    return is_for(version) or brought(prefix, version) is not None
+
+
+def _other_pip(prefix: Path, version: str) -> Path | None:
+    return None if is_for(version) else brought(prefix, version)
 
 
 def installations(prefix: Path) -> Iterator[Path]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib.util
 import json
 import os
 import platform
@@ -34,7 +33,7 @@ from harness.sandbox.packages.missing import Missing, has_wheel_of, instead_of, 
 from harness.values import Mount, ProcessResult
 
 PIP_FOLDER = "/opt/pip"
-"""Holds the harness's own pip, for the environments that are built and to build them."""
+"""Holds pip, for the environments that are built and to build them."""
 STAND_IN_MODULES = "/opt/stand-ins/python"
 """Comes before it: a module that stands in for pip may be there."""
 
@@ -121,6 +120,8 @@ class Packages:
     progress: Callable[[str], None]
     timeout_s: float
     limits: Limits
+    pip: Path
+    """The folder of one that runs with the interpreter."""
     python_mounts: tuple[Mount, ...] = ()
     """What the interpreter needs beside the system."""
 
@@ -304,7 +305,7 @@ class _Build:
                 Mount(self.partial / "tmp", "/tmp", writable=True),
                 *self.packages.python_mounts,
                 *mounts,
-                Mount(own_pip(), f"{PIP_FOLDER}/pip"),
+                Mount(self.packages.pip, f"{PIP_FOLDER}/pip"),
                 Mount(self.partial / "env", self.place, writable=True),
             ],
             timeout_s=self.packages.timeout_s,
@@ -338,16 +339,6 @@ def _built(folder: Path) -> Built:
     except FileNotFoundError:
         taken = {}
     return Built(folder, taken)
-
-
-def own_pip() -> Path:
-    """The folder of the pip that is installed with the harness."""
-    spec = importlib.util.find_spec("pip")
-    if spec is None or spec.origin is None:
-        raise SandboxError(
-            "pip is missing beside the harness: install it with `uv pip install pip`"
-        )
-    return Path(spec.origin).parent
 
 
 def hide(text: str) -> str:
