@@ -231,6 +231,28 @@ def test_a_version_that_has_no_wheel_at_all_is_built_beside_wheels(shop: Worksho
     assert shop.python(equipped, "import pinned; pinned.main()") == "pinned 1.1"
 
 
+@pytest.mark.parametrize("requires", [(), ("setuptools",)])
+def test_a_package_that_imports_what_setuptools_once_brought_finds_it(
+    shop: Workshop, requires: tuple[str, ...]
+):
+    look = {"older.py": "def look():\n    import pkg_resources\n"}
+    wheel(shop.index, "old", files=look, requires=requires)
+    wheel(shop.index, "setuptools", "80.1", files={"pkg_resources/__init__.py": ""})
+    wheel(shop.index, "setuptools", "82.0")
+    wheel(shop.index, "plain")
+
+    assert shop.python(shop.equip("old"), "import older; older.look()") == ""
+    asked_for = shop.equip("old", "setuptools>81")
+    assert shop.python(asked_for, "import setuptools; setuptools.main()") == "setuptools 82.0"
+    without = "import importlib.util as found; print(found.find_spec('setuptools'))"
+    assert shop.python(shop.equip("plain"), without) == "None"
+
+
+def test_an_index_without_setuptools_is_no_failure(shop: Workshop):
+    wheel(shop.index, "old", files={"older.py": "import pkg_resources\n"})
+    assert shop.python(shop.equip("old"), "import old; old.main()") == "old 1.0"
+
+
 def test_nothing_is_written_through_a_link_that_a_build_leaves(shop: Workshop, tmp_path: Path):
     kept = tmp_path / "kept"
     kept.write_text("kept")

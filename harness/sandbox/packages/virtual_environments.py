@@ -29,7 +29,19 @@ from harness.sandbox.files.removal import remove
 from harness.sandbox.limits.keeper import LimitKeeper, Limits
 from harness.sandbox.namespaces.process import Keeper
 from harness.sandbox.packages.index_settings import IndexSettings
-from harness.sandbox.packages.missing import Missing, has_wheel_of, instead_of, read_missing
+from harness.sandbox.packages.missing import (
+    Missing,
+    has_wheel_of,
+    instead_of,
+    plain_name,
+    read_missing,
+)
+from harness.sandbox.packages.pip_words import (
+    ON_WHAT_IS_THERE,
+    can_be_wheels,
+    grouped,
+    one_by_one,
+)
 from harness.values import Mount, ProcessResult
 
 PIP_FOLDER = "/opt/pip"
@@ -38,19 +50,13 @@ STAND_IN_MODULES = "/opt/stand-ins/python"
 """Comes before it: a module that stands in for pip may be there."""
 
 # Counts up when environments are built differently, so that old ones are left alone.
-_FORMAT = 2
+_FORMAT = 3
 _DOWNLOADS = "/opt/downloads"
 _ERROR_LINES = 8
 # A local index that does not have the package; a failure to connect that is not the last.
 _SAYS_NOTHING = re.compile(r"WARNING: (Location |Retrying \(Retry\(total=[1-9])")
 _UNREACHABLE = ("Retrying (Retry(total=0",)
 
-# A name with extras and versions: unlike a path or a URL, it is a wheel if only wheels are allowed.
-_NAMED = re.compile(r"[A-Za-z0-9][^/@]*")
-_WITH_VALUE = ("--extra-index-url", "--find-links", "--trusted-host")
-_ON_WHAT_IS_THERE = "--no-build-isolation"
-_WITHOUT_VALUE = ("--pre", "--prefer-binary", _ON_WHAT_IS_THERE)
-_WITH_VALUE_AND_BUILDS = ("--no-binary", "--only-binary")
 _CONFLICT = ("ResolutionImpossible", "Double requirement given", "conflicting dependencies")
 _MOST_TRIES = 30
 _TAKEN = "taken.json"
@@ -76,6 +82,13 @@ done
 _COMPILE = """\
 exec "$1/bin/python" -m compileall -q -j 2 -x '/tests?/' "$1/lib" > /dev/null 2>&1
 """
+_WANTS_SETUPTOOLS = """\
+set -- "$1"/lib/python*/site-packages
+[ ! -d "$1/pkg_resources" ] || exit 1
+grep -rqsE --include='*.py' '^ *(import|from) (pkg_resources|distutils)' "$1"
+"""
+_SETUPTOOLS = "setuptools<81"
+"""The last that have `pkg_resources`."""
 # Of all files that there are for a package, the names of wheels whose version begins so.
 _LIST_WHEELS = """\
 version=$1; shift
@@ -200,13 +213,13 @@ class _Build:
 
     def install(self) -> None:
         """Install everything the way that is quick, and if need be the ways that are not."""
-        groups = _grouped(self.words)
+        groups = grouped(self.words)
         result = self._install(self.words)
-        if result.exit_code != 0 and (_says(result, _CONFLICT) or _ON_WHAT_IS_THERE in self.words):
+        if result.exit_code != 0 and (_says(result, _CONFLICT) or ON_WHAT_IS_THERE in self.words):
             # What comes from several `pip install` lines may replace what an earlier one put there,
             # or be built with it.
             self.fresh()
-            for group in _one_by_one(groups):
+            for group in one_by_one(groups):
                 result = self._install(group)
                 if result.exit_code != 0:
                     break
@@ -215,6 +228,7 @@ class _Build:
 
     def finish(self) -> None:
         """Leave the rest of what makes an environment."""
+        self._add_setuptools()
         # Tests are most of many packages, and next to nobody imports them.
         self._run(["/bin/sh", "-c", _COMPILE, "sh", self.place])
         # By renaming: whatever a package's build put there, nothing is written through a link.
@@ -222,9 +236,21 @@ class _Build:
         written.write_text(json.dumps(self.taken))
         written.replace(self.partial / "env" / _TAKEN)
 
+    def _add_setuptools(self) -> None:
+        """Have what setuptools brought for long where a package imports it.
+
+        Images with a pip mostly hold such a setuptools, and pip leaves it as it is.
+        """
+        if any(plain_name(word) == "setuptools" for word in self.words):
+            return
+        wants = self._run(["/bin/sh", "-c", _WANTS_SETUPTOOLS, "sh", self.place])
+        if wants.exit_code == 0:
+            # An index without it is no failure: nobody has asked for it.
+            self._pip([_SETUPTOOLS], wheels=True)
+
     def _install(self, words: Sequence[str]) -> ProcessResult:
         """Install some of the words, as wheels where there are wheels."""
-        if not _can_be_wheels(_grouped(words)):
+        if not can_be_wheels(grouped(words)):
             return self._pip(words)
         result = self._pip(words, wheels=True)
         for _ in range(_MOST_TRIES):
@@ -250,7 +276,7 @@ class _Build:
 
     def _is_for_others(self, missing: Missing) -> bool:
         """Whether there are wheels of this version, though not for the Python here."""
-        groups = _grouped(self.words)
+        groups = grouped(self.words)
         options = [word for group in groups if group[0].startswith("-") for word in group]
         pip = [*self._command(), "--dry-run", "--no-deps", "--only-binary=:all:", "-vvv", *options]
         listing = ["/bin/sh", "-c", _LIST_WHEELS, "sh", missing.plain_version, *pip, missing.text]
@@ -355,28 +381,6 @@ def _digest(words: Sequence[str], python: str, place: str, mounts: Sequence[Moun
     host += tuple(str(mount.source) for mount in mounts)
     identity = json.dumps([_FORMAT, list(words), place, host])
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
-
-
-def _grouped(words: Sequence[str]) -> list[tuple[str, ...]]:
-    """The words with each option's value beside it."""
-    groups: list[tuple[str, ...]] = []
-    rest = iter(words)
-    for word in rest:
-        takes_value = word in (*_WITH_VALUE, *_WITH_VALUE_AND_BUILDS)
-        groups.append((word, next(rest, "")) if takes_value else (word,))
-    return groups
-
-
-def _can_be_wheels(groups: Sequence[tuple[str, ...]]) -> bool:
-    return all(
-        first in (*_WITH_VALUE, *_WITHOUT_VALUE) or _NAMED.fullmatch(first) for first, *_ in groups
-    )
-
-
-def _one_by_one(groups: Sequence[tuple[str, ...]]) -> Iterator[list[str]]:
-    """Each requirement with all options."""
-    options = [word for group in groups if group[0].startswith("-") for word in group]
-    return ([*options, *group] for group in groups if not group[0].startswith("-"))
 
 
 def _says(result: ProcessResult, texts: Sequence[str]) -> bool:
