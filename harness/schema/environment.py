@@ -39,7 +39,8 @@ class Equipment(Record):
     packages: tuple[str, ...] = ()
     """What `pip install` was told, in order: requirements and options."""
     tools: tuple[tuple[str, ...], ...] = ()
-    """For each `uvx` line, the requirements of its environment, sorted."""
+    """For each `uvx` line, the requirements of its environment, sorted; of them `--python=3.12` is
+    the version that it asks for."""
     python: str | None = None
     """Version that is asked for, for instance `3.12`."""
     stand_ins: bool = False

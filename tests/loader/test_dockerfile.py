@@ -299,6 +299,7 @@ def test_git_is_tried_on_files_of_the_machine(tmp_path: Path, line: str):
         ("uv venv --python 3.12 env", "/w/env"),
         ("uv venv", "/w/.venv"),
         ("virtualenv $V/it -p python3", "/v/it"),
+        ("python3.12 -m venv $V/it", "/v/it"),
     ],
 )
 def test_an_environment_of_the_tasks_is_the_one_that_is_prepared(
@@ -309,6 +310,12 @@ def test_an_environment_of_the_tasks_is_the_one_that_is_prepared(
     linked = f"set -e\nmkdir -p {folder}\nln -sfn /opt/venv {place}"
     assert (build.packages, commands(build)) == (("a",), [("/w", linked)])
     assert build.ignored == []
+
+
+def test_the_python_of_an_environment_is_that_of_its_packages(tmp_path: Path):
+    text = "RUN apt-get install python3.9 && A=1 python3.9 -m venv /v\nRUN /v/bin/pip install a\n"
+    assert made(tmp_path, FROM + text).python == "3.9"
+    assert made(tmp_path, f"{FROM}RUN python3.9 x.py && pip install a\n").python == "3.12"
 
 
 def test_an_environment_at_the_place_of_the_prepared_one_is_that(tmp_path: Path):

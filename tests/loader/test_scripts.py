@@ -16,14 +16,28 @@ PYTEST = ("pytest", "pytest-json-ctrf==0.3.5", "pytest==8.4.1")
 def test_what_a_script_installs_is_there_for_the_next_one():
     options = ("--find-links", "https://x.example")
     base = Equipment(packages=("a==1", *options), python="3.12")
-    earlier = Equipment(packages=(*options, "a==2", "s"), tools=(("t",),), stand_ins=True)
-    later = Equipment(packages=("a==1", *options, "b", "--find-links", "https://y.example"))
+    earlier = Equipment(
+        packages=(*options, "a==2", "s"), tools=(("t",),), python="3.12", stand_ins=True
+    )
+    later = Equipment(
+        packages=("a==1", *options, "b", "--find-links", "https://y.example"), python="3.12"
+    )
     assert on_top(base, earlier, later) == Equipment(
         packages=(*options, "a==2", "s", "b", "--find-links", "https://y.example"),
         tools=(("t",),),
         python="3.12",
         stand_ins=True,
     )
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "both"), [("3.9", "3.12", "3.9"), ("3.12", "3.9", "3.9")]
+)
+def test_the_version_that_one_of_two_scripts_asks_for_is_that_of_both(
+    earlier: str, later: str, both: str
+):
+    one, two, base = (Equipment(python=version) for version in (earlier, later, "3.12"))
+    assert on_top(base, one, two).python == both
 
 
 def read(folder: Path, text: str) -> Script:
@@ -37,12 +51,18 @@ def read(folder: Path, text: str) -> Script:
     [
         ("uvx --with pytest==8.4.1 --with pytest-json-ctrf==0.3.5 pytest --ctrf x /tests", PYTEST),
         ("uvx \\\n -w pytest==8.4.1 \\\n -w pytest-json-ctrf==0.3.5 \\\n pytest -rA", PYTEST),
-        ("uvx -p 3.13 --with=pytest==8.4.1,pytest-json-ctrf==0.3.5 pytest", PYTEST),
+        (
+            "uvx -p 3.13 --with=pytest==8.4.1,pytest-json-ctrf==0.3.5 pytest",
+            ("--python=3.13", *PYTEST),
+        ),
+        ("uv run --python=cpython-3.9.2 --with a x", ("--python=3.9", "a")),
+        ("uvx -p3.12 -w a --python $V b", ("a", "b")),
+        ("uvx --python /opt/own/bin/python3 a", ("a",)),
         ("uv tool run --with pytest==8.4.1 -w pytest-json-ctrf==0.3.5 pytest", PYTEST),
         ("V=8.4.1\nuvx --with pytest==$V --with 'pytest-json-ctrf==0.3.5' pytest", PYTEST),
         ("if command -v uvx; then\n uvx --with a b | tee x\nfi", ("a", "b")),
         ("uvx --from 'c[x]==1' --with a d --with e", ("a", "c[x]==1")),
-        ("uvx --python 3.12 --isolated ruff@0.5.0 check", ("ruff==0.5.0",)),
+        ("uvx --python 3.12 --isolated ruff@0.5.0 check", ("--python=3.12", "ruff==0.5.0")),
         ("uvx ruff@latest", ("ruff",)),
         ("uv run --with b --with a python /tests/check.py", ("a", "b")),
         ("uv run --no-project -w a pytest -w", ("a",)),
@@ -132,6 +152,30 @@ def test_a_script_adds_to_what_the_machine_has(tmp_path: Path):
     )
     assert read(tmp_path, "true").equipment(base) == base
     assert read(tmp_path, "pip install a==1 b").equipment(base).packages == base.packages
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("uv venv --python 3.10.13 /opt/own\n/opt/own/bin/python -m pip install a", "3.10"),
+        ("uv venv -p3.9 && uv pip install a", "3.9"),
+        ("uv init --python=3.11\nuv add a", "3.11"),
+        ("virtualenv -p /usr/bin/python3.9 /x", "3.9"),
+        ("python3 -m virtualenv /x --python python3.10", "3.10"),
+        ("python3.9 -m venv /x && uv venv --python 3.10", "3.10"),
+        ("python3.11 -m pip install a", "3.11"),
+        ("pip3.11 install a", "3.11"),
+        ("uv venv --python $V x; python3 -m pip install -p 3.9", "3.12"),
+        ("python3.11 /x.py; pip3.11 list; python3.11 -m; uv venv --python system", "3.12"),
+    ],
+)
+def test_a_script_may_ask_for_another_python(tmp_path: Path, text: str, version: str):
+    assert read(tmp_path, text).equipment(Equipment(python="3.12")).python == version
+
+
+def test_the_python_of_packages_that_the_machine_has_is_kept(tmp_path: Path):
+    base = Equipment(packages=("a==1",), python="3.12")
+    assert read(tmp_path, "uv venv --python 3.10").equipment(base).python == "3.12"
 
 
 def test_files_outside_of_the_folders_are_not_read(tmp_path: Path):

@@ -134,6 +134,30 @@ def test_a_pip_that_cannot_be_unpacked_is_told(tmp_path: Path):
         unpacked(broken, tmp_path / "pips")
 
 
+def test_a_tool_has_the_python_that_it_asks_for(
+    shop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    own, pythons = view.interpreter(), tmp_path / "pythons"
+    (pythons / "own" / "bin").mkdir(parents=True)
+    # What it makes can be told from what the host's own makes.
+    made = f'{own} "$@" && if [ "$2" = venv ]; then touch "$4/of-3.99"; fi'
+    python_at(pythons / "other", "python3.99", made)
+    monkeypatch.setattr(sys, "base_prefix", str(pythons / "own"))
+    wheel(shop.index, "one", scripts={"one": "one:main"})
+    tools = (("--python=3.98", "one"), ("--python=3.99", "one"), ("one",))
+
+    equipped = shop.equip_with(Equipment(tools=tools, stand_ins=True))
+
+    assert equipped.notes == (f"Python 3.98 is asked for, and {OWN} is used",)
+    prefix = "python -c 'import os, sys; print(os.listdir(sys.prefix))'"
+    for options in ("-p 3.99", "-p3.99.1", "--python=3.99", "--python python3.99"):
+        done = shop.bash(equipped, f"uvx {options} --with one {prefix} && uvx {options} one")
+        assert ("of-3.99" in done.output, "one 1.0\n" in done.output) == (True, True), done.output
+    for options in ("", "-p 3.98", "--python system"):
+        done = shop.bash(equipped, f"uvx {options} --with one {prefix} && uvx {options} one")
+        assert ("of-3.99" in done.output, "one 1.0\n" in done.output) == (False, True), done.output
+
+
 def test_pythons_of_the_system_are_not_looked_for_beside_it():
     assert list(installations(Path("/usr"))) == list(installations(Path("/usr/local"))) == []
 

@@ -342,6 +342,7 @@ class _Stage:
         self._is_complete = line.is_complete
         self._build.steps += line.commands
         self._build.packages = merged(self._build.packages, line.packages)
+        self._build.python = line.python or self._build.python
         for number, text in line.ignored:
             self._ignore(number, text)
         for number, name in line.missing:

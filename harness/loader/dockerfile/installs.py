@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from harness.loader.dockerfile.pythons import version_in
+
 Files = Callable[[str], Path | None]
 """The file here that a path on the task's machine stands for, if it is one of the task's."""
 
@@ -52,7 +54,7 @@ class Install:
     packages: tuple[str, ...] = ()
     """Requirements and options, in order."""
     tool: tuple[str, ...] = ()
-    """Requirements of an environment of its own, sorted."""
+    """Requirements of an environment of its own, sorted; `--python=3.12` for one of a version."""
     problems: tuple[str, ...] = ()
     """What of it cannot be had here."""
     missing: tuple[str, ...] = ()
@@ -243,6 +245,7 @@ def _tool(words: Sequence[str | None], files: Files, *, runs: str) -> Install:
     """
     found = _Found(files)
     wanted: list[str | None] = []
+    version: str | None = None
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -254,11 +257,15 @@ def _tool(words: Sequence[str | None], files: Files, *, runs: str) -> Install:
             wanted.append(value)
         elif name == "--with":
             found.requirements(value)
+        elif name == "--python":
+            version = version_in(value or "")
         elif name in (*_FILE_OPTIONS, *_CANNOT):
             found.option(name, value)
     if runs == "tool" and wanted and not _is_interpreter(wanted[0]):
         found.requirement(None if wanted[0] is None else _pinned(wanted[0]))
-    return Install(tool=tuple(sorted(set(found.packages))), problems=tuple(found.problems))
+    python = [f"--python={version}"] if version and found.packages else []
+    tool = tuple(sorted({*found.packages, *python}))
+    return Install(tool=tool, problems=tuple(found.problems))
 
 
 def _is_interpreter(tool: str | None) -> bool:

@@ -15,6 +15,7 @@ from harness.loader.dockerfile.file_commands import (
     written_in_system,
 )
 from harness.loader.dockerfile.installs import Files, Install, read_install
+from harness.loader.dockerfile.pythons import asked_python
 from harness.loader.dockerfile.shell import Command, Unit, assignment, expand
 from harness.schema.environment import FileCommand
 
@@ -41,6 +42,7 @@ _VENV_VALUES = ("-p", "--python", "--prompt")
 _PREPARED = "/opt/venv"
 """Where the machine has what is installed for the task."""
 
+_PYTHON = re.compile(r"python(3(\.\d+)?)?")
 _INTERPRETERS = frozenset({"python", "python3", "bash", "sh"})
 _SCRIPTS = (".py", ".sh")
 
@@ -51,6 +53,8 @@ class RunLine:
 
     commands: list[FileCommand] = field(default_factory=list)
     packages: list[str] = field(default_factory=list)
+    python: str | None = None
+    """The version that the last command to name one installs for."""
     ignored: list[tuple[int, str]] = field(default_factory=list)
     """Lines, each with what stands there."""
     missing: list[tuple[int, str]] = field(default_factory=list)
@@ -105,6 +109,8 @@ class _Reader:
         only = unit.commands[0] if len(unit.commands) == 1 else None
         if only is not None and self._setting(only):
             return
+        for command in unit.commands:
+            self.line.python = asked_python(self._words(command)) or self.line.python
         installs = [self._install(command) for command in unit.commands]
         if any(installs):
             self._installed(unit, installs)
@@ -176,7 +182,7 @@ class _Reader:
         """Where it makes a virtual environment."""
         words = self._words(command)
         name = posixpath.basename(words[0]) if words else ""
-        if name in ("python", "python3") and words[1:3] in (["-m", "venv"], ["-m", "virtualenv"]):
+        if _PYTHON.fullmatch(name) and words[1:3] in (["-m", "venv"], ["-m", "virtualenv"]):
             words = words[3:]
         elif name == "virtualenv" or (name == "uv" and words[1:2] == ["venv"]):
             words = words[1 if name == "virtualenv" else 2 :]

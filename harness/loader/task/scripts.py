@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from harness.loader.dockerfile.installs import Files, merged, read_install, without
+from harness.loader.dockerfile.pythons import asked_python
 from harness.loader.dockerfile.shell import Command, assignment, commands, expand
 from harness.loader.reading import read_text
 from harness.schema.environment import Equipment
@@ -32,17 +33,23 @@ class Script:
     """Requirements and options, in order."""
     tools: tuple[tuple[str, ...], ...]
     """Environments of their own, each a sorted set of requirements."""
+    python: str | None
+    """The version that it installs packages for, if it names one."""
     stand_ins: bool
     """Whether it calls programs that want a network."""
     problems: tuple[str, ...]
     """What it installs and cannot be had here."""
 
     def equipment(self, base: Equipment) -> Equipment:
-        """What its processes are given, beside what the machine has."""
+        """What its processes are given, beside what the machine has.
+
+        All packages are in one environment: those that the machine has keep it to their version.
+        """
+        python = None if base.packages else self.python
         return Equipment(
             packages=merged(base.packages, self.packages),
             tools=tuple(dict.fromkeys((*base.tools, *self.tools))),
-            python=base.python,
+            python=python or base.python,
             stand_ins=base.stand_ins or self.stand_ins,
         )
 
@@ -65,6 +72,7 @@ def read_script(path: Path, files: Files, shown: str, *, place: str, cwd: str) -
     return Script(
         packages=merged(reader.packages),
         tools=tuple(dict.fromkeys(reader.tools)),
+        python=reader.python,
         stand_ins=reader.stand_ins,
         problems=tuple(reader.problems),
     )
@@ -81,7 +89,7 @@ def on_top(base: Equipment, earlier: Equipment, later: Equipment) -> Equipment:
     return Equipment(
         packages=merged(earlier.packages, without(later.packages, base.packages)),
         tools=tuple(dict.fromkeys((*earlier.tools, *later.tools))),
-        python=base.python,
+        python=earlier.python if later.python == base.python else later.python,
         stand_ins=earlier.stand_ins or later.stand_ins,
     )
 
@@ -125,6 +133,7 @@ class _Reader:
         self._variables: dict[str, str] = {"HOME": "/root"}
         self.packages: list[str] = []
         self.tools: list[tuple[str, ...]] = []
+        self.python: str | None = None
         self.stand_ins = False
         self.problems: list[str] = []
 
@@ -151,6 +160,7 @@ class _Reader:
         first = (values[0] if values else None) or ""
         name = PurePosixPath(first).name or first
         self.stand_ins = self.stand_ins or name in _STOOD_IN or _makes_venv(name, values)
+        self.python = asked_python(values) or self.python
         found = read_install(values, self._file)
         if found is not None:
             self.stand_ins = True

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from harness.sandbox.packages.index_settings import IndexSettings
 from harness.sandbox.packages.pips import brought, is_for, own_pip, unpacked
 from harness.sandbox.packages.virtual_environments import (
     PIP_FOLDER,
-    Built,
     NetworkRunner,
     Packages,
 )
@@ -32,6 +31,7 @@ _STAND_INS_HERE = Path(__file__).with_name("stand_ins")
 _BUILD_TIMEOUT_S = 600.0
 _PROBE_TIMEOUT_S = 30.0
 _NO_SETTINGS = IndexSettings()
+_OF_VERSION = "--python="
 
 # There is no network to ask for a newer pip, or to try again.
 _PIP_OFFLINE = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_RETRIES": "0"}
@@ -74,41 +74,42 @@ def equip(
     Raises:
         SandboxError: an environment cannot be built; the text says why.
     """
-    chosen = _python(equipment.python, runner)
-    python, notes, own_python = chosen.path, chosen.notes, chosen.path == view.interpreter()
+    chosen = _python(equipment.python, runner, _Python(view.interpreter()))
+    own_python = chosen.path == view.interpreter()
+    notes = [*chosen.notes]
     if own_python and not (equipment.packages or equipment.tools or equipment.stand_ins):
-        return Equipped(notes=notes)
-    pip = unpacked(chosen.pip, cache / "pips") if chosen.pip and cache else own_pip()
+        return Equipped(notes=chosen.notes)
 
-    def environment(words: Sequence[str], python: str, place: str) -> Built:
+    def environment(words: Sequence[str], python: _Python, place: str) -> Mount:
         if cache is None:
             raise SandboxError("nothing can be installed: the sandbox has no cache to keep it in")
-        given = (cache, runner, settings, progress, timeout_s, limits, pip, chosen.mounts)
-        return Packages(*given).environment(words, python, place)
+        pip = _pip(python, cache)
+        given = (cache, runner, settings, progress, timeout_s, limits, pip, python.mounts)
+        built = Packages(*given).environment(words, python.path, place)
+        notes.extend(
+            f"{asked} has no wheel for Python {python.version}, and {found} is used"
+            for asked, found in built.taken.items()
+        )
+        return Mount(built.folder, place)
 
-    mounts, path = [*chosen.mounts, Mount(pip, f"{PIP_FOLDER}/pip")], []
+    mounts, path = [*chosen.mounts, Mount(_pip(chosen, cache), f"{PIP_FOLDER}/pip")], []
     if equipment.stand_ins:
         mounts.append(Mount(_STAND_INS_HERE, _STAND_INS))
         path.append(f"{_STAND_INS}/bin")
-    taken: dict[str, str] = {}
     if equipment.packages or not (own_python or chosen.mounts):
-        built = environment(equipment.packages, python, _PACKAGES)
-        mounts.append(Mount(built.folder, _PACKAGES))
+        mounts.append(environment(equipment.packages, chosen, _PACKAGES))
         path.append(f"{_PACKAGES}/bin")
-        taken |= built.taken
     elif chosen.mounts:
-        path.append(str(Path(python).parent))
+        path.append(str(Path(chosen.path).parent))
     for requirements in equipment.tools:
+        words = [word for word in requirements if not word.startswith(_OF_VERSION)]
+        asked = next((word for word in requirements if word not in words), "")
+        own = _python(asked.removeprefix(_OF_VERSION), runner, chosen)
+        notes += own.notes
         place = f"{_TOOLS}/{tool_key(requirements)}"
-        built = environment(requirements, python, place)
-        mounts.append(Mount(built.folder, place))
-        taken |= built.taken
-    version = Path(python).resolve().name.removeprefix("python")
-    notes += tuple(
-        f"{asked} has no wheel for Python {version}, and {found} is used"
-        for asked, found in taken.items()
-    )
-    return Equipped(tuple(mounts), tuple(path), _PIP_OFFLINE, notes)
+        mounts += [*own.mounts, environment(words, own, place)]
+    once = tuple(dict.fromkeys(mounts)), tuple(path), _PIP_OFFLINE, tuple(dict.fromkeys(notes))
+    return Equipped(*once)
 
 
 def tool_key(requirements: Sequence[str]) -> str:
@@ -128,13 +129,24 @@ class _Python:
     pip: Path | None = None
     """A wheel of one that runs with it, where the harness's own does not."""
 
+    @property
+    def version(self) -> str:
+        """Its first two numbers."""
+        return Path(self.path).resolve().name.removeprefix("python")
 
-def _python(asked: str | None, runner: NetworkRunner) -> _Python:
-    """The interpreter to use, with a note if it is not what was asked for."""
+
+def _python(asked: str | None, runner: NetworkRunner, otherwise: _Python) -> _Python:
+    """The interpreter to use, with a note if it is not what was asked for.
+
+    Args:
+        asked: the version.
+        runner: runs it, to see whether it works.
+        otherwise: used if no version is asked for, or one that is not here.
+    """
     own = view.interpreter()
     match = re.match(r"\d+\.\d+", asked or "")
     if match is None:
-        return _Python(own)
+        return otherwise
     wanted = f"python{match[0]}"
     real = Path(own).resolve().name
     if real == wanted:
@@ -145,7 +157,8 @@ def _python(asked: str | None, runner: NetworkRunner) -> _Python:
     elsewhere = _elsewhere(wanted, Path(sys.base_prefix), runner)
     if elsewhere is not None:
         return elsewhere
-    return _Python(own, notes=(f"Python {match[0]} is asked for, and {real} is used",))
+    note = f"Python {match[0]} is asked for, and python{otherwise.version} is used"
+    return replace(otherwise, notes=(*otherwise.notes, note))
 
 
 @lru_cache(maxsize=64)
@@ -164,6 +177,11 @@ def _elsewhere(wanted: str, own: Path, runner: NetworkRunner) -> _Python | None:
                 if _works(found, runner):
                     return found
     return None
+
+
+def _pip(python: _Python, cache: Path | None) -> Path:
+    """The folder of the pip that goes with it."""
+    return unpacked(python.pip, cache / "pips") if python.pip and cache else own_pip()
 
 
 def _has_pip(prefix: Path, version: str) -> bool:

@@ -1,12 +1,14 @@
 # Sourced by uv and uvx: the options that say what a tool needs, and the environment that has it.
 # An environment is at /opt/uvx/<key>: the first 16 hex digits of the SHA-256 of its requirements,
-# one a line, sorted, none twice. `tool_key` in equipping.py makes the same.
+# one a line, sorted, none twice. `tool_key` in equipping.py makes the same. A version of Python that
+# is asked for is one of them, `--python=3.12`.
 
 . /opt/stand-ins/lib/messages.sh
 
 newline='
 '
 wanted=
+version=
 from=
 module=
 
@@ -24,6 +26,12 @@ need_each() {
 
 need_all_of_file() {
     need "$(sed 's/[[:space:]]*#.*//; /^-/d; /^$/d' "$1")"
+}
+
+# need_python 3.12.1
+need_python() {
+    version=$(printf '%s' "$1" | sed -n 's/^[^0-9]*\([0-9][0-9]*\.[0-9][0-9]*\).*/\1/p')
+    version=${version:+--python=$version$newline}
 }
 
 # Takes the option that the words begin with: `used` is the number of its words, 0 for none.
@@ -46,7 +54,12 @@ take_option() {
         ;;
     --from=*) from=${1#*=} ;;
     -m | --module) module=yes ;;
-    -[pifcPC] | --python | --index | --default-index | --index-url | --extra-index-url | \
+    -p | --python)
+        need_python "$2"
+        used=2
+        ;;
+    -p?* | --python=*) need_python "$1" ;;
+    -[ifcPC] | --index | --default-index | --index-url | --extra-index-url | \
         --find-links | --constraints | --overrides | --directory | --project | --cache-dir | \
         --config-file | --env-file | --color | --link-mode | --resolution | --prerelease | \
         --exclude-newer | --index-strategy | --keyring-provider | --upgrade-package | \
@@ -66,7 +79,7 @@ has_what_is_read() {
 
 # Prints the folder of the environment that has all that is wanted.
 prepared() {
-    key=$(printf '%s' "$wanted" | LC_ALL=C sort -u | sha256sum | cut -c 1-16)
+    key=$(printf '%s' "$version$wanted" | LC_ALL=C sort -u | sha256sum | cut -c 1-16)
     if [ -d "/opt/uvx/$key" ]; then
         echo "/opt/uvx/$key"
         return
