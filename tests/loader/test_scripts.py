@@ -135,6 +135,7 @@ def test_what_is_installed_and_cannot_be_had_is_told_with_its_line(tmp_path: Pat
         ("pip install a", True),
         ("python3 -m pip install a", True),
         ("python3 -m venv /tmp/own", True),
+        ("python3 -m ensurepip", True),
         ("python3 /tests/check.py\necho 'curl pip'\n", False),
     ],
 )

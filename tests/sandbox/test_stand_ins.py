@@ -138,6 +138,14 @@ def test_a_virtual_environment_of_python_leads_to_what_is_installed(bash: Bash):
     assert lines == ["checker 8.4.1 a", "greeter 1.0 b", "/opt/venv"]
 
 
+def test_the_pip_that_is_there_is_not_installed_again(bash: Bash):
+    done = bash(
+        "python3 -m ensurepip --upgrade && uv venv own && own/bin/python -m ensurepip &&"
+        "own/bin/python -m pip install -q checker==8.4.1 && own/bin/python3 -m checker a"
+    )
+    assert (done.exit_code, done.output.splitlines()[-1]) == (0, "checker 8.4.1 a")
+
+
 def test_a_virtual_environment_that_python_made_before_is_led_there(bash: Bash):
     made = "$(PATH=/usr/local/bin:/usr/bin command -v python3) -m venv --without-pip .old"
     done = bash(f"{made} && python3 -m venv .old && .old/bin/python -m checker a")

@@ -20,6 +20,7 @@ _STOOD_IN = frozenset(
         *("pip", "pip3", "uv", "uvx", "pipx"),
     }
 )
+_MODULES_STOOD_IN = frozenset({"venv", "virtualenv", "ensurepip"})
 _SHELLS = frozenset({"bash", "sh", "source", "."})
 _OWN_FOLDER = re.compile(r"dirname.*(\$0|\$\{?BASH_SOURCE)")
 """What scripts write for the folder that they are in."""
@@ -121,8 +122,10 @@ def _within(folders: Iterable[Path], parts: tuple[str, ...]) -> Path | None:
     return found
 
 
-def _makes_venv(name: str, values: Sequence[str | None]) -> bool:
-    return name.startswith("python") and tuple(values[1:3]) == ("-m", "venv")
+def _is_stood_in(name: str, values: Sequence[str | None]) -> bool:
+    if name.startswith("python") and values[1:2] == ["-m"]:
+        return bool(_MODULES_STOOD_IN & set(values[2:3]))
+    return name in _STOOD_IN
 
 
 class _Reader:
@@ -159,7 +162,7 @@ class _Reader:
         values = [expand(word, self._variables) for word in command.words]
         first = (values[0] if values else None) or ""
         name = PurePosixPath(first).name or first
-        self.stand_ins = self.stand_ins or name in _STOOD_IN or _makes_venv(name, values)
+        self.stand_ins = self.stand_ins or _is_stood_in(name, values)
         self.python = asked_python(values) or self.python
         found = read_install(values, self._file)
         if found is not None:

@@ -26,7 +26,9 @@ done
 for name in python python3; do
     # What is there may be a link to the system's.
     rm -f "$place/bin/$name"
-    printf '#!/bin/sh\nexec "%s" "$@"\n' "$python" > "$place/bin/$name"
+    # It has a pip already.
+    printf '#!/bin/sh\ncase "$1 $2" in "-m ensurepip") exit ;; esac\nexec "%s" "$@"\n' \
+        "$python" > "$place/bin/$name"
     chmod 755 "$place/bin/$name"
 done
 cat > "$place/bin/activate" << END
