@@ -102,17 +102,17 @@ def test_a_python_that_is_too_old_for_the_pip_here_is_used_with_the_pip_that_it_
     pythons = tmp_path / "pythons"
     (pythons / "own" / "bin").mkdir(parents=True)
     python_at(pythons / "bare", "python3.5", f'exec {view.interpreter()} "$@"')
-    python_at(pythons / "old", "python3.6", f'exec {view.interpreter()} "$@"')
+    python_at(pythons / "old", "python3.8", f'exec {view.interpreter()} "$@"')
     for version in ("9.0.1", "21.2.4"):
-        pip_wheel(pythons / "old", "python3.6", version)
+        pip_wheel(pythons / "old", "python3.8", version)
     monkeypatch.setattr(sys, "base_prefix", str(pythons / "own"))
     wheel(shop.index, "one")
-    wanted = Equipment(packages=("one",), python="3.6", stand_ins=True)
+    wanted = Equipment(packages=("one",), python="3.8", stand_ins=True)
 
     equipped = shop.equip_with(wanted)
 
     assert equipped.notes == ()
-    assert Mount(pythons / "old", "/opt/python3.6") in equipped.mounts
+    assert Mount(pythons / "old", "/opt/python3.8") in equipped.mounts
     done = shop.bash(
         equipped,
         "cat /opt/pip/pip/version.txt; python -m one; pip install one | cut -d' ' -f1-4;"

@@ -14,6 +14,8 @@ from pathlib import Path
 from harness.errors import SandboxError
 
 _OLDEST = re.compile(r">=\s*(\d+)\.(\d+)")
+_OLDEST_SERVED = (3, 8)
+"""What the module that stands in for pip runs on."""
 
 
 def own_pip() -> Path:
@@ -34,8 +36,7 @@ def is_for(version: str) -> bool:
     except metadata.PackageNotFoundError:
         return True
     oldest = _OLDEST.search(str(text))
-    major, minor = version.split(".")
-    return oldest is None or (int(major), int(minor)) >= (int(oldest[1]), int(oldest[2]))
+    return oldest is None or _version(version) >= (int(oldest[1]), int(oldest[2]))
 
 
 def brought(prefix: Path, version: str) -> Path | None:
@@ -45,8 +46,14 @@ def brought(prefix: Path, version: str) -> Path | None:
         prefix: where the Python is installed.
         version: of the Python.
     """
-    folder = prefix / "lib" / f"python{version}" / "ensurepip" / "_bundled"
-    return max(folder.glob("pip-*.whl"), key=_numbers, default=None)
+    if _version(version) < _OLDEST_SERVED:
+        return None
+    # The second is Debian's, which takes wheels out of Python's own folder.
+    bundled = prefix / "lib" / f"python{version}" / "ensurepip" / "_bundled"
+    for folder in (bundled, prefix / "share" / "python-wheels"):
+        if wheels := sorted(folder.glob("pip-*.whl"), key=_numbers):
+            return wheels[-1]
+    return None
 
 
 def unpacked(wheel: Path, folder: Path) -> Path:
@@ -80,6 +87,10 @@ def _put(made: Path, place: Path) -> None:
         # Another process was quicker.
         if not place.is_dir():
             raise
+
+
+def _version(written: str) -> tuple[int, ...]:
+    return tuple(map(int, written.split(".")))
 
 
 def _numbers(wheel: Path) -> tuple[int, ...]:
