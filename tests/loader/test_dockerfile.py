@@ -204,6 +204,7 @@ def test_modes_archives_and_files_within_the_dockerfile_become_commands(tmp_path
         ),
         ("pip install --pre --only-binary :all: a", ("--pre", "--only-binary", ":all:", "a")),
         ("V=2 && pip install a==$V b==${W}", ("a==2", "b==3")),
+        ("P='a b' && pip install $P", ("a", "b")),
         ("pip install git+https://x.example/y.git", ("git+https://x.example/y.git",)),
         ("for p in 1; do pip install a; done", ("a",)),
     ],

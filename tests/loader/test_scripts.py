@@ -99,6 +99,9 @@ def test_a_tools_environment_is_the_sorted_set_of_what_it_is_run_with(
         ("pip install -r ../tests/requirements.txt", ("a==1", "b")),
         ("source /tests/setup.sh", ("c",)),
         ("export P=a\npip install $P", ("a",)),
+        ('P="a==1 b"\npip install $P', ("a==1", "b")),
+        ("PIP='python3 -m pip'\nNO=\n$PIP install $NO a", ("a",)),
+        ('GO="cd /tests"\n$GO\n. setup.sh', ("c",)),
     ],
 )
 def test_packages_of_a_script_and_of_those_it_calls(

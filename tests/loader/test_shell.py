@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.loader.dockerfile.shell import assignment, commands, expand, units
+from harness.loader.dockerfile.shell import assignment, commands, expand, fields, units
 
 SHELL_TEXT = st.text(alphabet="ab =$'\"\\`(){}[]<>|&;#\n\t-", max_size=60)
 
@@ -96,6 +96,29 @@ def test_redirections_are_no_words_and_tell_what_is_written():
 )
 def test_a_word_stands_for_what_a_shell_would_make_of_it(word: str, value: str | None):
     assert expand(word, {"X": "1"}) == value
+
+
+@pytest.mark.parametrize(
+    ("word", "values"),
+    [
+        ("plain", ["plain"]),
+        ("$X", ["a", "b"]),
+        ('"$X"', ["a b"]),
+        ("-${X}c", ["-a", "bc"]),
+        ("'$X'$X", ["$Xa", "b"]),
+        ("$EMPTY", []),
+        ('""', [""]),
+        ("$EMPTY$EMPTY", []),
+        ("$WIDE", ["c", "d"]),
+        ("1${WIDE}2", ["1", "c", "d", "2"]),
+        ("${Y:-$X}", ["a", "b"]),
+        ("a\\ b", ["a b"]),
+        ("$Y", [None]),
+        ("$(a)$X", [None]),
+    ],
+)
+def test_a_variable_without_quotes_falls_apart_at_blanks(word: str, values: list[str | None]):
+    assert fields(word, {"X": "a b", "EMPTY": "", "WIDE": " c\n\td "}) == values
 
 
 def test_what_is_not_set_may_stand_for_nothing():

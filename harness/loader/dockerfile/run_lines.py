@@ -16,7 +16,7 @@ from harness.loader.dockerfile.file_commands import (
 )
 from harness.loader.dockerfile.installs import Files, Install, read_install
 from harness.loader.dockerfile.pythons import asked_python
-from harness.loader.dockerfile.shell import Command, Unit, assignment, expand
+from harness.loader.dockerfile.shell import Command, Unit, assignment, expand, fields
 from harness.schema.environment import FileCommand
 
 _MAKE_NO_FILES = frozenset(
@@ -169,7 +169,7 @@ class _Reader:
         return posixpath.normpath(posixpath.join(self._cwd, value))
 
     def _install(self, command: Command) -> Install | None:
-        words = [expand(word, self._all()) for word in command.words]
+        words = [one for word in command.words for one in fields(word, self._all())]
         cwd = self._cwd or "/"
         return read_install(words, lambda path: self._files(posixpath.join(cwd, path)))
 

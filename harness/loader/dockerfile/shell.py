@@ -23,6 +23,7 @@ _HEADERS = frozenset({"for", "case", "select"})
 _DIGITS = re.compile(r"\d*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:?[-+])([^}]*))?\})")
+_BLANKS = re.compile(r"[ \t\n]+")
 _UNKNOWABLE = re.compile(r"\$[(?@*#!$\d-]")
 
 
@@ -112,24 +113,54 @@ def expand(word: str, variables: Mapping[str, str], *, unset: str | None = None)
         variables: those that are known.
         unset: what any other stands for.
     """
+    parts = _parts(word, variables, unset)
+    return None if parts is None else "".join(text for text, _ in parts)
+
+
+def fields(word: str, variables: Mapping[str, str]) -> list[str | None]:
+    """The words that a word becomes: a variable without quotes falls apart at blanks.
+
+    Args:
+        word: as written.
+        variables: those that are known.
+    """
+    parts = _parts(word, variables, None)
+    if parts is None:
+        return [None]
+    found: list[str | None] = []
+    current: str | None = None
+    for text, is_split in parts:
+        first, *rest = _BLANKS.split(text) if is_split else (text,)
+        if first or not is_split:
+            current = (current or "") + first
+        for piece in rest:
+            found += [] if current is None else [current]
+            current = piece or None
+    return [*found, *([] if current is None else [current])]
+
+
+def _parts(
+    word: str, variables: Mapping[str, str], unset: str | None
+) -> list[tuple[str, bool]] | None:
+    """What a word stands for, piece by piece, and whether blanks in the piece end a word."""
     if is_too_long(word, variables):
         return None
-    out: list[str] = []
+    out: list[tuple[str, bool]] = []
     at, quoted = 0, False
     while at < len(word):
         char = word[at]
         if char == "\\" and at + 1 < len(word):
-            out.append(
-                word[at : at + 2] if quoted and word[at + 1] not in '"\\$`' else word[at + 1]
-            )
+            kept = quoted and word[at + 1] not in '"\\$`'
+            out.append((word[at : at + 2] if kept else word[at + 1], False))
             at += 2
         elif char == "'" and not quoted:
             end = word.find("'", at + 1)
             end = len(word) if end < 0 else end
-            out.append(word[at + 1 : end])
+            out.append((word[at + 1 : end], False))
             at = end + 1
         elif char == '"':
             quoted = not quoted
+            out.append(("", False))
             at += 1
         elif char == "`" or _UNKNOWABLE.match(word, at):
             return None
@@ -137,14 +168,14 @@ def expand(word: str, variables: Mapping[str, str], *, unset: str | None = None)
             value = _value(match, variables, unset)
             if value is None:
                 return None
-            out.append(value)
+            out.append((value, not quoted))
             at = match.end()
         elif word.startswith("${", at):
             return None
         else:
-            out.append(char)
+            out.append((char, False))
             at += 1
-    return "".join(out)
+    return out
 
 
 def _value(match: re.Match[str], variables: Mapping[str, str], unset: str | None) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from harness.loader.dockerfile.installs import Files, merged, read_install, without
 from harness.loader.dockerfile.pythons import asked_python
-from harness.loader.dockerfile.shell import Command, assignment, commands, expand
+from harness.loader.dockerfile.shell import Command, assignment, commands, expand, fields
 from harness.loader.reading import read_text
 from harness.schema.environment import Equipment
 
@@ -159,7 +159,7 @@ class _Reader:
             for name, raw in (one for one in assigned if one is not None):
                 self._assign(name, raw)
             return None
-        values = [expand(word, self._variables) for word in command.words]
+        values = [one for word in command.words for one in fields(word, self._variables)]
         first = (values[0] if values else None) or ""
         name = PurePosixPath(first).name or first
         self.stand_ins = self.stand_ins or _is_stood_in(name, values)
@@ -171,7 +171,8 @@ class _Reader:
             self.tools += [found.tool] if found.tool else []
             self.problems += [f"{shown}:{command.line}: {one}" for one in found.problems]
         elif name == "cd" and len(values) > 1:
-            self._cd(place if _OWN_FOLDER.search(command.words[1]) else values[1])
+            is_own = any(_OWN_FOLDER.search(word) for word in command.words[1:2])
+            self._cd(place if is_own else values[1])
         elif name in _SHELLS and len(values) > 1 and values[1] is not None:
             return values[1]
         return None
