@@ -59,8 +59,9 @@ class Paths:
 
     def there(self, text: str) -> str:
         """A text of the task, as this host needs it."""
-        names = [f"/{name}" for name in os.listdir(self._root)]
-        known = sorted(set(names) - _OF_THE_HOST, key=len, reverse=True)
+        names = {f"/{name}" for name in os.listdir(self._root)} - _OF_THE_HOST
+        names |= {f"/etc/{name}" for name in os.listdir(f"{self._root}/etc")}
+        known = sorted(names - set(view.ETC_FILES), key=len, reverse=True)
         pattern = rf"(?<![\w./~-])({'|'.join(map(re.escape, known))})(?![\w.-])"
         return re.sub(pattern, lambda found: self._root + found[0], text)
 

@@ -369,6 +369,16 @@ def test_behind_a_line_that_was_to_make_files_a_command_may_fail(
     assert [step.needed for step in steps] == [True, needed]
 
 
+@pytest.mark.parametrize("place", ["/etc/app/app.conf", "/etc/app.conf", "/etc/hosts.d/", "/etcx"])
+def test_what_of_etc_is_the_tasks_own_is_made(tmp_path: Path, place: str):
+    build = made(tmp_path, f"{FROM}COPY Dockerfile {place}\nRUN mkdir -p {place}.d\n")
+    copied, tried = build.steps
+    assert copied == CopyFiles(sources=("Dockerfile",), target=place)
+    assert isinstance(tried, FileCommand)
+    assert (tried.command, tried.needed) == (f"mkdir -p {place}.d", True)
+    assert build.ignored == []
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -394,10 +404,14 @@ def test_commands_without_effect_are_not_run(tmp_path: Path, line: str):
         ("RUN touch $(date)", "touch $(date)"),
         ("RUN ln -s /usr/bin/python3 /usr/bin/python", "/usr/bin/python belongs to the system"),
         ("RUN echo a >> /etc/profile", "/etc/profile belongs to the system"),
+        ("RUN mkdir -p /etc/ssl/own", "/etc/ssl/own belongs to the system"),
         ("RUN pip install .", "pip: .: installs files of the task's own"),
         ("RUN pip install -e ./lib", "pip: --editable ./lib"),
         ("RUN pip install $(cat r)", "pip: names a package only when it runs"),
-        ("COPY Dockerfile /usr/local/x", "COPY Dockerfile /usr/local/x"),
+        ("COPY Dockerfile /usr/local/x", "COPY Dockerfile /usr/local/x (/usr/local/x belongs to"),
+        ("COPY Dockerfile /etc/", "COPY Dockerfile /etc/ (/etc/ belongs to the system)"),
+        ("COPY Dockerfile /etc/hosts", "/etc/hosts belongs to the system"),
+        ("COPY Dockerfile /etc/ssl/certs/", "/etc/ssl/certs/ belongs to the system"),
         ("ADD https://x.example/y /z", "ADD https://x.example/y /z"),
         ("USER nobody", "USER nobody"),
         ("EXPOSE 80", "EXPOSE 80"),

@@ -172,6 +172,16 @@ def test_files_last_wherever_they_are(opened: Open):
     assert container.read("/root/f", 100).data == b"/root\n"
 
 
+def test_files_of_the_tasks_own_in_etc_are_there_beside_those_of_the_system(
+    opened: Open, context: Path
+):
+    (context / "app.conf").write_text("of the task\n")
+    container = copied(opened, "app.conf", target="/etc/app/app.conf")
+    script = "cat /etc/app/app.conf; test -s /etc/passwd && echo system"
+    assert bash(container, script).output == "of the task\nsystem\n"
+    assert container.read("/etc/app/app.conf", 100).data == b"of the task\n"
+
+
 def test_a_working_directory_that_is_gone_is_made_again_and_a_file_is_told(opened: Open):
     container = opened()
     bash(container, "rm -r /app")

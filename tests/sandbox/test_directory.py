@@ -50,6 +50,18 @@ def test_paths_of_the_host_and_parts_of_longer_ones_are_left_alone(container: Fo
     assert bash(container, script).output == kept
 
 
+def test_of_etc_what_is_the_tasks_own_is_found_and_the_rest_is_the_hosts(tmp_path: Path):
+    (tmp_path / "app.conf").write_text("of the task\n")
+    copied = CopyFiles(sources=("app.conf",), target="/etc/app/app.conf")
+    opened = DirectorySandbox().open(Environment(context=tmp_path, build=(copied,)), {})
+    script = "cat /etc/app/app.conf; echo /etc /etc/passwd /etc/appx"
+    kept = "of the task\n/etc /etc/passwd /etc/appx\n"
+    assert bash(opened, script).output == kept
+    # Not only translated back: the host's own was named.
+    assert bash(opened, "cat /etc/passwd").output == Path("/etc/passwd").read_text()
+    opened.close()
+
+
 def test_uploaded_scripts_find_their_places(container: FolderContainer, tmp_path: Path):
     tests = tmp_path / "tests"
     tests.mkdir()

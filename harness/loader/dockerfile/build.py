@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from harness.errors import BadInputError
-from harness.loader.dockerfile.file_commands import in_system
+from harness.loader.dockerfile.file_commands import takes_copies
 from harness.loader.dockerfile.ignore_file import excluded, is_excluded
 from harness.loader.dockerfile.images import image_problem, python_version
 from harness.loader.dockerfile.installs import Files, merged
@@ -253,8 +253,11 @@ class _Stage:
         *sources, target = (one if one in here else self._text(one) for one in arguments)
         remote = [one for one in sources if "://" in one or one.startswith("git@")]
         place = self._place(target)
-        if remote or in_system(place.rstrip("/")) or "exclude" in flags:
+        if remote or "exclude" in flags:
             self._ignore_copy(instruction)
+            return
+        if not takes_copies(place):
+            self._ignore_copy(instruction, f" ({place} belongs to the system)")
             return
         for source in sources:
             if source in here:
@@ -292,8 +295,8 @@ class _Stage:
         is_file = (self._context / source).is_file()
         return instruction.name == "ADD" and is_file and _ARCHIVE.fullmatch(source) is not None
 
-    def _ignore_copy(self, instruction: Instruction) -> None:
-        self._ignore(instruction.line, f"{instruction.name} {instruction.value}")
+    def _ignore_copy(self, instruction: Instruction, reason: str = "") -> None:
+        self._ignore(instruction.line, f"{instruction.name} {instruction.value}{reason}")
         self._is_complete = False
 
     def _left_out(self, sources: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import dropwhile, pairwise
 from pathlib import PurePosixPath
@@ -9,6 +10,11 @@ from pathlib import PurePosixPath
 from harness.loader.dockerfile.shell import Command, Unit, assignment, expand
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/proc", "/sys", "/dev")
+_ETC_OF_SYSTEM = re.compile(
+    r"/etc(/(alternatives|fonts|java-[^/]*|ld\.so\.[^/]*|ssl|pki|pip\.conf"
+    r"|group|hosts|nsswitch\.conf|passwd|resolv\.conf)(/.*)?)?"
+)
+"""What of /etc machines have from the system; the rest of it is the task's own."""
 _SINKS = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/fd", "/dev/shm")
 _LEFT_OVERS = ("/var/lib/apt", "/var/cache", "/tmp", "/root/.cache", "/var/log/apt")
 
@@ -29,6 +35,13 @@ _HARMLESS = frozenset(
 def in_system(path: str) -> bool:
     """Whether a place on the machine belongs to the system, which tasks cannot write to here."""
     return _below(path, _SYSTEM) and not _below(path, _SINKS)
+
+
+def takes_copies(place: str) -> bool:
+    """Whether files of the task's own can lie at a place on the machine."""
+    path = place.rstrip("/")
+    is_in_etc = _below(path, ("/etc",))
+    return not (_ETC_OF_SYSTEM.fullmatch(path) if is_in_etc else in_system(path))
 
 
 def touches_files_only(unit: Unit) -> bool:
@@ -54,7 +67,8 @@ def written_in_system(unit: Unit, variables: Mapping[str, str], cwd: str) -> str
         name, arguments = _parts(command, variables)
         for target in (*_targets(name, arguments), *_written(command, variables)):
             path = str(PurePosixPath(cwd, target))
-            if in_system(path):
+            # What else is done there may be done to files that only an image has.
+            if in_system(path) and not (name == "mkdir" and takes_copies(path)):
                 return path
     return None
 
