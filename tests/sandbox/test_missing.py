@@ -18,6 +18,7 @@ ERROR: No matching distribution found for it
     [
         ("a==1.4", "1.9, 2.0, 1.10rc1, 1.3", Missing("a==1.4", ("1.9", "2.0", "1.3"))),
         ("A.b[c]==1", "none", Missing("A.b[c]==1", ())),
+        ("a==1.4+cpu", "1.5, 1.5+cpu, 1.6+cu118", Missing("a==1.4+cpu", ("1.5", "1.6"))),
         ("a<2,>=1 (from b==1->c)", "3", Missing("a<2,>=1", ("3",))),
         ("(broken)", "3", None),
     ],
@@ -38,6 +39,8 @@ def test_what_is_missing_is_read_from_what_pip_says(
         ("a==1.4", (), None),
         ("a<1.4", ("2.0",), None),
         ("a==1.4.*", ("2.0",), None),
+        ("a==1.4.2+cpu", ("1.4.1", "1.9", "2.0"), "1.9"),
+        ("a==1.4+cpu", ("1.3", "1.4.0", "1.9"), "1.4.0"),
     ],
 )
 def test_the_next_version_comes_closest_and_then_the_last(
@@ -58,6 +61,8 @@ def test_only_the_pins_of_that_version_are_replaced():
     ("listed", "expected"),
     [
         ("my_name-1.4.0-cp38-cp38-manylinux1_x86_64.whl", True),
+        ("my_name-1.4+cpu-cp38-cp38-linux_x86_64.whl", True),
+        ("my_name-1.4.0%2Bcpu-cp38-cp38-linux_x86_64.whl", True),
         ("other-1.4-py3-none-any.whl\nmy_name-1.40-py3-none-any.whl\nmy_name-1.4.tar.gz", False),
     ],
 )

@@ -218,6 +218,19 @@ def test_a_version_for_other_pythons_is_replaced_by_the_closest_and_that_is_told
     assert "was not prepared: pinned==1.3" in done
 
 
+def test_a_build_for_other_pythons_is_replaced_by_one_of_the_closest_version(shop: Workshop):
+    wheel(shop.index, "pinned", "1.4.0+cpu", tag=OTHER)
+    for version in ("1.3", "1.6.1", "1.6.1+cpu", "1.7"):
+        wheel(shop.index, "pinned", version)
+
+    equipped = shop.equip("pinned==1.4.0+cpu")
+
+    (note,) = equipped.notes
+    assert note.startswith("pinned==1.4.0+cpu has no wheel for Python ")
+    assert note.endswith(", and pinned==1.6.1 is used")
+    assert shop.python(equipped, "import pinned; pinned.main()") == "pinned 1.6.1+cpu"
+
+
 def test_a_version_that_has_no_wheel_at_all_is_built_beside_wheels(shop: Workshop):
     wheel(shop.index, "old", "0.9")
     wheel(shop.index, "old", "2.0")

@@ -11,7 +11,9 @@ _NOT_FOUND = re.compile(
     r" \(from versions: (?P<versions>[^)\n]*)\)"
 )
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-_PIN = re.compile(r"==\s*(\d+(?:\.\d+)*)(?=\s*(?:[,;]|$))")
+_LOCAL = re.compile(r"(\+|%2B).*", re.IGNORECASE)
+_PIN = re.compile(r"==\s*(\d+(?:\.\d+)*(?:\+[A-Za-z0-9.]+)?)(?=\s*(?:[,;]|$))")
+"""A version, and what comes after a plus: who built it, as `2.2.0+cpu` has it."""
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
 _WHEEL = re.compile(r"([A-Za-z0-9._]+)-([^-\s]+)-[^\s/]*\.whl")
 
@@ -46,7 +48,9 @@ class Missing:
         if self.version is None or not self.versions:
             return None
         wanted = _numbers(self.version)
-        later = [one for one in self.versions if _numbers(one) > wanted]
+        # The same version by somebody else is closer than any other.
+        same = [one for one in self.versions if "+" in self.version and _numbers(one) == wanted]
+        later = same or [one for one in self.versions if _numbers(one) > wanted]
         return min(later, key=_numbers) if later else max(self.versions, key=_numbers)
 
 
@@ -55,7 +59,7 @@ def read_missing(output: str) -> Missing | None:
     match = _NOT_FOUND.search(output)
     if match is None or _NAME.match(match["text"]) is None:
         return None
-    versions = (one.strip() for one in match["versions"].split(","))
+    versions = dict.fromkeys(_public(one.strip()) for one in match["versions"].split(","))
     return Missing(match["text"], tuple(one for one in versions if _VERSION.fullmatch(one)))
 
 
@@ -64,7 +68,7 @@ def has_wheel_of(missing: Missing, output: str) -> bool:
     wanted = _numbers(missing.version or "")
     return any(
         plain_name(name) == missing.name
-        and _VERSION.fullmatch(version)
+        and _VERSION.fullmatch(_public(version))
         and _numbers(version) == wanted
         for name, version in _WHEEL.findall(output)
     )
@@ -86,8 +90,13 @@ def plain_name(requirement: str) -> str:
     return "" if match is None else re.sub(r"[-_.]+", "-", match[0]).lower()
 
 
+def _public(version: str) -> str:
+    """A version whoever has built it; `==` is content with each of them then."""
+    return _LOCAL.sub("", version)
+
+
 def _numbers(version: str) -> tuple[int, ...]:
-    numbers = [int(one) for one in version.split(".") if one.isdigit()]
+    numbers = [int(one) for one in _public(version).split(".") if one.isdigit()]
     while numbers and numbers[-1] == 0:
         numbers.pop()
     return tuple(numbers)
