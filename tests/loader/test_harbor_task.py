@@ -12,6 +12,7 @@ import pytest
 
 from harness.errors import BadInputError
 from harness.loader.task.loading import load_task
+from harness.loader.task.templates import machine_variables
 from harness.schema.environment import Artifact, Collect, CopyFiles, Environment, Step
 from harness.schema.suite import Task
 from tests.loader.suite_folders import write
@@ -181,6 +182,66 @@ def test_files_that_ask_for_more_than_one_machine_make_a_task_impossible(tmp_pat
     assert machine(load_task(folder)).needs == expected
     (folder / "environment" / "Dockerfile").unlink()
     assert machine(load_task(folder)).needs == expected
+
+
+def test_a_compose_file_with_the_one_machine_alone_has_variables_for_it(tmp_path: Path):
+    folder = harbor_task(tmp_path / "t", "[environment.env]\nGIVEN = 'by the task'")
+    text = """\
+services:
+  main:
+    build:
+      context: ${CONTEXT_DIR}
+    image: ${MAIN_IMAGE_NAME}
+    command: ["sh", "-c", "sleep infinity"]
+    network_mode: ${NETWORK_MODE:-bridge}
+    environment:
+      - TEST_DIR=${TEST_DIR}
+      - TOKEN=${TOKEN}
+      - REGION=${REGION:-here}
+      - URL=http://$TOKEN/
+      - PLACE=/data
+      - HOME_OF_ANOTHER
+      - GIVEN=by the file
+    volumes:
+      - ${HOST_VERIFIER_LOGS_PATH}:${ENV_VERIFIER_LOGS_PATH}
+    tmpfs:
+      - ${TEST_DIR}
+      - /run
+    privileged: true
+"""
+    write(folder / "environment" / "docker-compose.yaml", text)
+
+    environment = machine(load_task(folder))
+
+    assert environment.needs == environment.engine.needs == ()
+    shown = "environment/docker-compose.yaml: main"
+    listed = (f"{shown}.environment: URL=http://$TOKEN/", f"{shown}.privileged", f"{shown}.tmpfs")
+    assert environment.ignored[-3:] == listed
+    own = {"REGION": "here", "PLACE": "/data", "TOKEN": "", "HOME_OF_ANOTHER": ""}
+    own["GIVEN"] = "by the task"
+    assert machine_variables(environment, {}).items() >= own.items()
+    assert machine_variables(environment, {"TOKEN": "secret"})["TOKEN"] == "secret"
+    assert not {"TEST_DIR", "URL"} & environment.env.keys()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "services: {main: {}, database: {}}",
+        "services: {app: {}}",
+        "services: {main: {build: {dockerfile: Other}}}",
+        "services: &all {main: *all}",
+        "services: [",
+        "",
+    ],
+)
+def test_a_compose_file_with_more_than_the_one_machine_makes_a_task_impossible(
+    tmp_path: Path, text: str
+):
+    folder = harbor_task(tmp_path / "t")
+    write(folder / "environment" / "docker-compose.yaml", text)
+    need = ("environment/docker-compose.yaml: services in containers of their own",)
+    assert machine(load_task(folder)).needs == machine(load_task(folder)).engine.needs == need
 
 
 def test_a_task_for_another_system_needs_no_script_of_this_one(tmp_path: Path):

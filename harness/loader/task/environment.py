@@ -11,6 +11,7 @@ from harness.errors import BadInputError, ConfigurationError
 from harness.loader.dockerfile.build import Build, read_build
 from harness.loader.dockerfile.file_commands import in_system
 from harness.loader.dockerfile.images import image_problem, python_version
+from harness.loader.task.compose import read_compose
 from harness.schema.environment import (
     CopyFiles,
     EngineSettings,
@@ -53,6 +54,7 @@ def read_environment(section: EnvironmentSection, source: EnvironmentSource) -> 
         BadInputError: nothing says what the machine is, or two keys contradict each other.
     """
     notes = _Notes()
+    section = _with_compose(section, source, notes)
     environment = _made(section, source, notes)
     workdir = posixpath.normpath(posixpath.join(environment.workdir, section.workdir or ""))
     if in_system(workdir):
@@ -80,6 +82,23 @@ def read_environment(section: EnvironmentSection, source: EnvironmentSource) -> 
     )
 
 
+def _with_compose(
+    section: EnvironmentSection, source: EnvironmentSource, notes: _Notes
+) -> EnvironmentSection:
+    """The settings with the variables that a file for Compose has for the machine."""
+    name = next((name for name in _COMPOSE if (source.folder / name).is_file()), None)
+    if name is None:
+        return section
+    found = read_compose(source.folder / name)
+    has_machine = (source.folder / "Dockerfile").is_file() or section.docker_image is not None
+    if found.others or not has_machine:
+        notes.needs.append(f"{source.shown}/{name}: services in containers of their own")
+        notes.engine_needs.append(notes.needs[-1])
+        return section
+    notes.ignored += [f"{source.shown}/{name}: {text}" for text in found.ignored]
+    return section.model_copy(update={"env": found.env | section.env})
+
+
 def healthcheck(section: HealthcheckSection | None) -> Healthcheck | None:
     """What is run until it succeeds."""
     if section is None:
@@ -104,17 +123,13 @@ def _made(section: EnvironmentSection, source: EnvironmentSource, notes: _Notes)
     """The machine as the folder or the image makes it."""
     folder = source.folder
     dockerfile = folder / "Dockerfile"
-    compose = next((name for name in _COMPOSE if (folder / name).is_file()), None)
-    if compose is not None:
-        notes.needs.append(f"{source.shown}/{compose}: services in containers of their own")
-        notes.engine_needs.append(notes.needs[-1])
     if dockerfile.is_file():
         if section.docker_image is not None:
             notes.ignored.append(f"{source.key}.docker_image: the Dockerfile is read instead")
         return _environment(folder, read_build(dockerfile, folder, f"{source.shown}/Dockerfile"))
     if section.docker_image is not None:
         return _of_image(section.docker_image, source, section.workdir, notes)
-    if compose is not None:
+    if notes.engine_needs:
         return Environment(context=folder, workdir="/")
     if (folder / "workspace").is_dir():
         return folder_environment(folder / "workspace")
