@@ -69,8 +69,8 @@ def _check(
 
     A task that needs what this machine does not give is no failure: `not runnable here: ...` says
     what it needs. One that cannot be loaded is a failure, and the others are checked all the same.
-    -v lists what of a Dockerfile is not done here, and how the tests of a task that does not hold
-    ended. With --json, a list of {task, runnable, oracle, nop, reason, duration_s, ignored, log};
+    -v lists what of a Dockerfile is not done here or failed, and how the tests of a task that does
+    not hold ended. With --json, a list of {task, runnable, oracle, nop, reason, duration_s, ignored, log};
     log is the end of what was written where a task does not hold.
 
     Exits with 0 where every task that can be run holds, 1 where one does not, 3 where none can be
@@ -185,7 +185,9 @@ def _lines(found: Sequence[TaskCheck], *, detailed: bool) -> list[str]:
 
 
 def _details(one: TaskCheck) -> list[str]:
-    lines = [f"  not done here: {line}" for line in one.ignored]
+    # What a command said has lines of its own.
+    told = [line.replace("\n", "\n    ") for line in one.ignored]
+    lines = [f"  not done here: {line}" for line in told]
     lines += [f"  | {line}" for line in one.log.splitlines()]
     return [f"{one.task}:", *lines, ""] if lines else []
 

@@ -35,7 +35,7 @@ class TaskCheck(Record):
     broken: bool = False
     """Whether the task cannot be loaded."""
     ignored: tuple[str, ...] = ()
-    """What the task's files ask for and is not done here."""
+    """What the task's files ask for and is not done here, or otherwise."""
     log: str = ""
     """The end of what was written in the first pass that is not as it should be."""
 
@@ -60,6 +60,8 @@ class _Pass:
 
     verdict: Verdict | None
     solution_log: str = ""
+    notes: tuple[str, ...] = ()
+    """What the machine had otherwise than it is asked for."""
 
     @property
     def value(self) -> float | None:
@@ -94,7 +96,9 @@ def check_task(job: CheckJob) -> Iterator[TaskCheck]:
         runnable: bool = True,
         undecided: bool = False,
         log: str = "",
+        passes: Iterable[_Pass] = (),
     ) -> TaskCheck:
+        notes = dict.fromkeys(note for one in passes for note in one.notes)
         return TaskCheck(
             task=task.name,
             runnable=runnable,
@@ -103,7 +107,7 @@ def check_task(job: CheckJob) -> Iterator[TaskCheck]:
             reason=reason,
             duration_s=round(time.monotonic() - began, 3),
             undecided=undecided,
-            ignored=ignored_by(task, job.hosting),
+            ignored=(*ignored_by(task, job.hosting), *notes),
             log=log,
         )
 
@@ -123,7 +127,8 @@ def check_task(job: CheckJob) -> Iterator[TaskCheck]:
         yield found(reason=str(error), undecided=True)
         return
     reason, log = _judged(oracles, nops)
-    yield found(_worst(oracles, min), _worst(nops, max), reason, log=log)
+    worst = _worst(oracles, min), _worst(nops, max)
+    yield found(*worst, reason, log=log, passes=(*oracles, *nops))
 
 
 def _play(job: CheckJob, *, solves: bool) -> _Pass:
@@ -142,9 +147,10 @@ def _play(job: CheckJob, *, solves: bool) -> _Pass:
             verdicts.append((step.name, verdict))
             if shortfall(step.min_reward, verdict) is not None:
                 break
+        notes = () if machine.opened is None else machine.opened.notes
     if len(task.steps) == 1:
-        return _Pass(verdicts[0][1], said)
-    return _Pass(combined(task.reward_strategy, verdicts), said)
+        return _Pass(verdicts[0][1], said, notes)
+    return _Pass(combined(task.reward_strategy, verdicts), said, notes)
 
 
 def _judged(oracles: Sequence[_Pass], nops: Sequence[_Pass]) -> tuple[str | None, str]:

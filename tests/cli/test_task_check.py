@@ -57,6 +57,17 @@ def test_tasks_that_hold_are_told_in_a_table_and_as_json(harness):
     }
 
 
+def test_a_script_of_the_dockerfile_that_failed_is_told(harness):
+    make_task("apples")
+    folder = Path("tasks", "apples", "environment")
+    write(folder / "get.sh", "#!/bin/sh\necho no network\nexit 7\n")
+    write(folder / "Dockerfile", "FROM debian:12\nWORKDIR /app\nCOPY get.sh .\nRUN sh get.sh\n")
+    done = harness("task", "check", "tasks", "-v")
+    assert done.code == 0
+    told = "  not done here: 'sh get.sh' of the Dockerfile failed with exit code 7: no network\n"
+    assert done.out.count(told) == 1
+
+
 def test_one_that_does_not_hold_is_exit_code_1_and_is_shown_in_detail(harness):
     make_task("apples")
     make_task("pears", solve="echo pear > fruit.txt", test="echo looking closely\n" + TEST)
