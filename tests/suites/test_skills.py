@@ -181,11 +181,16 @@ def test_packages_come_from_each_place_that_real_tasks_name_them_in() -> None:
     assert own.equipment.packages == pinned
 
 
-@pytest.mark.parametrize("name", ["choir-rows", "museum-labels", "lighthouse-log", "recipe-scaler"])
+@pytest.mark.parametrize("name", ["museum-labels", "lighthouse-log", "recipe-scaler"])
 def test_each_spelling_of_uvx_asks_for_the_same_environment(name: str) -> None:
     (tool,) = TASKS[name].steps[0].verifier.equipment.tools
     assert tool == ("pytest", "pytest-json-ctrf==0.3.5", "pytest==8.4.1")
     assert (tool,) == TASKS["hive-weights"].steps[0].verifier.equipment.tools
+
+
+def test_a_python_that_uvx_names_belongs_to_the_environment() -> None:
+    (tool,) = TASKS["choir-rows"].steps[0].verifier.equipment.tools
+    assert tool == ("--python=3.12", "pytest", "pytest-json-ctrf==0.3.5", "pytest==8.4.1")
 
 
 def test_what_uv_runs_is_in_an_environment_without_the_tool() -> None:
