@@ -70,8 +70,8 @@ def _check(
     A task that needs what this machine does not give is no failure: `not runnable here: ...` says
     what it needs. One that cannot be loaded is a failure, and the others are checked all the same.
     -v lists what of a Dockerfile is not done here or failed, and how the tests of a task that does
-    not hold ended. With --json, a list of {task, runnable, oracle, nop, reason, duration_s, ignored,
-    log}; log is the end of what was written where a task does not hold.
+    not hold ended. With --json, a list of {task, runnable, oracle, nop, reason, duration_s,
+    ignored, log}; log is the end of what was written where a task does not hold.
 
     Exits with 0 where every task that can be run holds, 1 where one does not, 3 where none can be
     run or the sandbox failed.
