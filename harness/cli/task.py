@@ -28,7 +28,7 @@ from harness.schema.suite import Task
 MOST_REPEATS = 100
 _REASON_CHARS = 70
 """Of a reason that are shown in the table."""
-_DATA = ("task", "runnable", "oracle", "nop", "reason", "duration_s", "ignored", "log")
+_DATA = ("task", "runnable", "oracle", "nop", "reason", "duration_s", "ignored", "log", "note")
 
 
 @click.group("task", epilog="Example: harness task check suites/basics")
@@ -71,7 +71,8 @@ def _check(
     what it needs. One that cannot be loaded is a failure, and the others are checked all the same.
     -v lists what of a Dockerfile is not done here or failed, and how the tests of a task that does
     not hold ended. With --json, a list of {task, runnable, oracle, nop, reason, duration_s,
-    ignored, log}; log is the end of what was written where a task does not hold.
+    ignored, log, note}; log is the end of what was written where a task does not hold, note that a
+    solution which holds was ended by its time limit.
 
     Exits with 0 where every task that can be run holds, 1 where one does not, 3 where none can be
     run or the sandbox failed.
@@ -83,12 +84,12 @@ def _check(
     work = [CheckJob(task, hosting, repeat) for task in tasks]
     redactor = Redactor(secrets_in(environment(), handed_down=hosting.variables))
     jobs = min(jobs or os.cpu_count() or 1, len(tasks) or 1)
-    terminal.progress(f"0/{len(tasks)} tasks")
-    found = broken
+    found, total = broken, len(tasks) + len(broken)
+    terminal.progress(f"{len(found)}/{total} tasks")
     for one in map(redactor.record, LocalBackend(jobs).run(check_task, work)):
         found.append(one)
-        terminal.progress(f"{len(found)}/{len(tasks)} tasks · {one.task}")
-        terminal.say(f"{len(found)}/{len(tasks)} {_line(one)}", verbosity=1)
+        terminal.progress(f"{len(found)}/{total} tasks · {one.task}")
+        terminal.say(f"{len(found)}/{total} {_line(one)}", verbosity=1)
     found.sort(key=lambda one: one.task)
     data = [one.model_dump(mode="json", include=set(_DATA)) for one in found]
     terminal.result(data, _lines(found, detailed=terminal.verbosity > 0))
@@ -159,11 +160,8 @@ def _lines(found: Sequence[TaskCheck], *, detailed: bool) -> list[str]:
         for one in found
     ]
     lines = [*table([heading, *rows], right=(2, 3, 4)), ""]
-    # A table with whole paragraphs in it is none.
     for one in found:
-        said = (one.reason or "") if detailed else first_line(one.reason or "")
-        if said != _short(said):
-            lines += [f"{one.task}: {said}", ""]
+        lines += _told(one, detailed=detailed)
     if detailed:
         for one in found:
             lines += _details(one)
@@ -182,6 +180,14 @@ def _lines(found: Sequence[TaskCheck], *, detailed: bool) -> list[str]:
     if ran + broken < len(found):
         lines.append(f"{numbers.plural(len(found) - ran - broken, 'task')} not runnable here.")
     return lines
+
+
+def _told(one: TaskCheck, *, detailed: bool) -> list[str]:
+    """What a table cannot hold: with whole paragraphs in it, it is none."""
+    reason = (one.reason or "") if detailed else first_line(one.reason or "")
+    lines = [reason] if reason != _short(reason) else []
+    lines += [one.note] if one.note else []
+    return [part for line in lines for part in (f"{one.task}: {line}", "")]
 
 
 def _details(one: TaskCheck) -> list[str]:

@@ -48,6 +48,16 @@ class Left:
     output_seen: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """What came of a reference solution."""
+
+    log: str
+    """The end of what it wrote."""
+    overrun: str | None = None
+    """That it was ended by its time limit, in words."""
+
+
 class Stage:
     """One pass over a task's steps: an agent's, the reference solution's, or nobody's."""
 
@@ -108,8 +118,8 @@ class Stage:
                 f"step {step.name}: setup.sh {how}: {result.output.strip()[-_SHOWN_OUTPUT:]}"
             )
 
-    def solve(self, step: Step, solution: Solution) -> str:
-        """Run a step's reference solution; gives the end of what it wrote.
+    def solve(self, step: Step, solution: Solution) -> Solved:
+        """Run a step's reference solution.
 
         Its exit code does not count: what it leaves does.
         """
@@ -117,17 +127,27 @@ class Stage:
         self._installed = self._with_installed(solution.equipment)
         container.equip(self._installed)
         container.upload(solution.folder, solution.place)
-        limit = step.agent_timeout_s or SOLUTION_TIMEOUT_S
-        return _run_script(
+        own = step.agent_timeout_s
+        limit = (own or SOLUTION_TIMEOUT_S) * self._hosting.agent_timeout
+        log, result = _run_script(
             container,
             f"{solution.place}/solve.sh",
             _SOLUTION_OUTPUT,
-            timeout_s=limit * self._hosting.agent_timeout,
+            timeout_s=limit,
             env={
                 "DEBIAN_FRONTEND": "noninteractive",
                 **resolved(solution.env, self._hosting.variables),
             },
-        )[0]
+        )
+        if not result.timed_out:
+            return Solved(log)
+        of = f" of step {step.name}" if step.name else ""
+        key = "agent.timeout_sec" if own else "there is no agent.timeout_sec"
+        return Solved(
+            log,
+            f"the reference solution{of} did not end within {limit:g} s ({key});"
+            " --agent-timeout-multiplier X gives it more",
+        )
 
     def verify(self, step: Step, left: Left | None) -> Verdict | None:
         """Run a step's verifier on what its agent left; None where there is none.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from harness.errors import InfrastructureError
 from harness.runner.hosting import Hosting, ignored_by, not_runnable
 from harness.runner.rewards import combined, shortfall
-from harness.runner.stage import Stage
+from harness.runner.stage import Solved, Stage
 from harness.schema.record import Record
 from harness.schema.results import Verdict
 from harness.schema.suite import Task
@@ -38,6 +38,8 @@ class TaskCheck(Record):
     """What the task's files ask for and is not done here, or otherwise."""
     log: str = ""
     """The end of what was written in the first pass that is not as it should be."""
+    note: str | None = None
+    """What its author should know though it is no reason."""
 
     @property
     def holds(self) -> bool:
@@ -62,6 +64,8 @@ class _Pass:
     solution_log: str = ""
     notes: tuple[str, ...] = ()
     """What the machine had otherwise than it is asked for."""
+    overrun: str | None = None
+    """That the solution was ended by its time limit."""
 
     @property
     def value(self) -> float | None:
@@ -97,6 +101,7 @@ def check_task(job: CheckJob) -> Iterator[TaskCheck]:
         undecided: bool = False,
         log: str = "",
         passes: Iterable[_Pass] = (),
+        note: str | None = None,
     ) -> TaskCheck:
         notes = dict.fromkeys(note for one in passes for note in one.notes)
         return TaskCheck(
@@ -109,6 +114,7 @@ def check_task(job: CheckJob) -> Iterator[TaskCheck]:
             undecided=undecided,
             ignored=(*ignored_by(task, job.hosting), *notes),
             log=log,
+            note=note,
         )
 
     lacking = not_runnable(task, job.hosting, solution=True)
@@ -127,14 +133,17 @@ def check_task(job: CheckJob) -> Iterator[TaskCheck]:
         yield found(reason=str(error), undecided=True)
         return
     reason, log = _judged(oracles, nops)
+    overrun = next((one.overrun for one in oracles if one.overrun), None)
+    note = None if overrun and overrun in (reason or "") else overrun
     worst = _worst(oracles, min), _worst(nops, max)
-    yield found(*worst, reason, log=log, passes=(*oracles, *nops))
+    yield found(*worst, reason, log=log, passes=(*oracles, *nops), note=note)
 
 
 def _play(job: CheckJob, *, solves: bool) -> _Pass:
     """Go once over the steps, on a machine of its own."""
     task = job.task
-    said = ""
+    solved = Solved("")
+    overrun = None
     verdicts: list[tuple[str, Verdict | None]] = []
     assert task.environment is not None
     with closing(job.hosting.machine(task.environment)) as machine:
@@ -142,15 +151,16 @@ def _play(job: CheckJob, *, solves: bool) -> _Pass:
         for step in task.steps:
             stage.begin(step)
             if solves and step.solution is not None:
-                said = stage.solve(step, step.solution)
+                solved = stage.solve(step, step.solution)
+                overrun = overrun or solved.overrun
             verdict = stage.verify(step, None)
             verdicts.append((step.name, verdict))
             if shortfall(step.min_reward, verdict) is not None:
                 break
         notes = () if machine.opened is None else machine.opened.notes
     if len(task.steps) == 1:
-        return _Pass(verdicts[0][1], said, notes)
-    return _Pass(combined(task.reward_strategy, verdicts), said, notes)
+        return _Pass(verdicts[0][1], solved.log, notes, overrun)
+    return _Pass(combined(task.reward_strategy, verdicts), solved.log, notes, overrun)
 
 
 def _judged(oracles: Sequence[_Pass], nops: Sequence[_Pass]) -> tuple[str | None, str]:
@@ -161,7 +171,8 @@ def _judged(oracles: Sequence[_Pass], nops: Sequence[_Pass]) -> tuple[str | None
             return f"flaky: {who} gave {', '.join(told)}", _odd(passes).log
     for one in oracles[:1]:
         if one.value is None or one.value < 1:
-            return f"the reference solution gave {one.told}, not 1", one.log
+            who = f"{one.overrun}; it" if one.overrun else "the reference solution"
+            return f"{who} gave {one.told}, not 1", one.log
     for one in nops[:1]:
         if one.value is None or one.value > 0:
             return f"doing nothing gave {one.told}, not 0", one.log

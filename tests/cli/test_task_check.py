@@ -54,6 +54,7 @@ def test_tasks_that_hold_are_told_in_a_table_and_as_json(harness):
         "nop": 0,
         "reason": None,
         "log": "",
+        "note": None,
     }
 
 
@@ -88,6 +89,17 @@ def test_one_that_does_not_hold_is_exit_code_1_and_is_shown_in_detail(harness):
     ]
 
 
+def test_a_solution_that_holds_and_is_ended_by_its_time_limit_is_told(harness):
+    make_task(
+        "slow", solve="echo apple > fruit.txt; sleep 100", config="[agent]\ntimeout_sec = 1\n"
+    )
+    done = harness("task", "check", "tasks")
+    assert done.code == 0
+    slow = "slow: the reference solution did not end within 1 s (agent.timeout_sec); "
+    assert slow in done.out
+    assert harness("task", "check", "tasks", "--json").json[0]["note"] in done.out
+
+
 def test_what_cannot_be_run_here_is_no_failure_while_another_one_can(harness):
     make_task("big", config="[environment]\ngpus = 2\n")
     alone = harness("task", "check", "tasks")
@@ -110,6 +122,7 @@ def test_a_task_that_cannot_be_loaded_is_told_beside_the_others_and_is_exit_code
         "1 of 1 task that can be run here holds.",
         "1 task cannot be loaded.",
     ]
+    assert "2/2 fine: " in harness("task", "check", "tasks", "-v").err
     alone = harness("task", "check", "tasks", "--task", "wro*", "--json")
     assert (alone.code, [one["task"] for one in alone.json]) == (1, ["wrong"])
     assert harness("task", "check", "tasks", "--task", "fine").code == 0

@@ -238,3 +238,23 @@ def test_verifiers_get_their_time_and_no_more(tmp_path, hosting):
     task = one_step(tmp_path / "fruit", test="sleep 100", verifier={"timeout_s": 1000})
     found = checked(task, quick)
     assert "the verifier did not end within 0.5 s" in str(found.reason)
+
+
+@pytest.mark.parametrize(
+    ("solve", "oracle", "reason"),
+    [
+        ("sleep 100; echo apple > fruit.txt", 0, "; it gave 0, not 1"),
+        ("echo apple > fruit.txt; sleep 100", 1, None),
+    ],
+)
+def test_a_solution_that_its_time_limit_ends_is_told(tmp_path, hosting, solve, oracle, reason):
+    quick = replace(hosting, agent_timeout=0.001)
+    task = one_step(tmp_path / "fruit", solve=solve, agent_timeout_s=1000.0)
+    found = checked(task, quick)
+    slow = (
+        "the reference solution did not end within 1 s (agent.timeout_sec);"
+        " --agent-timeout-multiplier X gives it more"
+    )
+    assert (found.oracle, found.nop) == (oracle, 0)
+    told = (None, slow) if reason is None else (f"{slow}{reason}", None)
+    assert (found.reason, found.note) == told
