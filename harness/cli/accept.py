@@ -25,7 +25,7 @@ from harness.cli.execution import (
     check_keys,
     execute,
     plan_suite,
-    say_kept,
+    say_first,
     suite_command,
 )
 from harness.cli.hosting import machine_options
@@ -62,7 +62,7 @@ def command(terminal: Terminal, suite: str, yes: bool, allow_live: bool, **optio
     planned = plan_suite(suite, chosen)
     if not planned.recordable:
         raise BadInputError(f"{suite}: scenarios ask no model, so there is nothing to record")
-    say_kept(planned, terminal)
+    say_first(planned, terminal)
     with tempfile.TemporaryDirectory(prefix="harness-accept-") as folder:
         before = summarise(execute(_into(planned, Path(folder, "replayed")), terminal), "")
         missing = _missing(suite, planned, before.misses)

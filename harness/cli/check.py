@@ -19,7 +19,7 @@ from harness.cli.execution import (
     accept_command,
     execute,
     plan_suite,
-    say_kept,
+    say_first,
 )
 from harness.cli.hosting import machine_options
 from harness.cli.options import environment, make_command, selection
@@ -114,7 +114,7 @@ def _suite(
 
 
 def _replay(planned: Planned, terminal: Terminal) -> RunLog:
-    say_kept(planned, terminal)
+    say_first(planned, terminal)
     log = execute(planned, terminal)
     terminal.say(f"Report: {write_report(log)}")
     return log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,7 +19,7 @@ from harness.cli.run_folder import REPORTS
 from harness.cli.terminal import Terminal
 from harness.errors import BadInputError
 from harness.loader.scenarios import kept_settings, refuse_repeats
-from harness.loader.suite import load_suite
+from harness.loader.suite import Broken, load_suite, together
 from harness.providers.catalog import VENDORS
 from harness.redaction import Redactor
 from harness.runner.cell import CellJob, run_cell
@@ -31,7 +31,7 @@ from harness.runner.trial_loop import check_loops
 from harness.schema.presets import PresetName
 from harness.schema.recording import Front, Pace
 from harness.schema.results import RecordMode, RunRecord, ToolsMode, TrialRecord
-from harness.schema.suite import Suite
+from harness.schema.suite import Suite, Task
 
 CASSETTES = Path("cassettes")
 
@@ -78,10 +78,16 @@ class Selection:
             verifier_timeout_multiplier=None if verifier == 1 else verifier,
         )
 
-    def refuse_broken(self, place: Path, error: BadInputError) -> None:
-        """Raise the error of a task that cannot be loaded, if it is among those chosen."""
-        if not self.tasks or any(fnmatchcase(place.name, glob) for glob in self.tasks):
-            raise error
+    def refuse_broken(self, broken: Broken) -> None:
+        """Raise the errors of tasks that cannot be loaded, of all that are among those chosen."""
+        globs = self.tasks or ("*",)
+        chosen = [
+            (place, error)
+            for place, error in broken
+            if any(fnmatchcase(place.name, glob) for glob in globs)
+        ]
+        if chosen:
+            raise together(chosen)
 
     @property
     def variant_names(self) -> list[str]:
@@ -191,12 +197,20 @@ def _check_scenario_options(suite: Suite, selection: Selection, answering: Answe
         refuse_repeats(f"--repeats {selection.repeats}", suite.file)
 
 
-def say_kept(planned: Planned, terminal: Terminal) -> None:
-    """Tell which settings of the command line do not reach some scenarios."""
+def say_first(planned: Planned, terminal: Terminal) -> None:
+    """Tell what looks mistyped, and which options do not reach some scenarios."""
     tasks = {spec.task.name: spec.task for spec in planned.specs}
+    warn_of_typos(tasks.values(), terminal)
     for variant in planned.suite.variants:
         for line in kept_settings(tasks.values(), variant, planned.selection.preset):
             terminal.say(line)
+
+
+def warn_of_typos(tasks: Iterable[Task], terminal: Terminal) -> None:
+    """Tell of each task's keys that mean nothing and are close to one that does."""
+    for task in tasks:
+        for line in task.typos:
+            terminal.say(f"warning: {task.folder}/{line}")
 
 
 def _check_folder(cassettes: Path) -> None:

@@ -17,7 +17,7 @@ from harness.cli.execution import (
     check_keys,
     execute,
     plan_suite,
-    say_kept,
+    say_first,
 )
 from harness.cli.forecast import forecast, forecast_lines
 from harness.cli.hosting import machine_options
@@ -106,7 +106,7 @@ def command(
     answering = Answering(record_mode, tools, front, pace, faults)
     planned = [plan_suite(suite, chosen, answering) for suite in suites]
     for one in planned:
-        say_kept(one, terminal)
+        say_first(one, terminal)
     if dry_run:
         forecasts = [forecast(one) for one in planned]
         data = {"suites": [one.model_dump(mode="json") for one in forecasts]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,11 +14,12 @@ from harness.analysis.baseline import first_line
 from harness.backends.local import LocalBackend
 from harness.cassette.secrets import secrets_in
 from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
+from harness.cli.execution import warn_of_typos
 from harness.cli.hosting import MachineOptions, machine_options
 from harness.cli.options import environment, make_command
 from harness.cli.terminal import Terminal, table
 from harness.errors import BadInputError
-from harness.loader.suite import load_suite
+from harness.loader.suite import Broken, load_suite
 from harness.redaction import Redactor
 from harness.runner.plan import choose_tasks, suite_folder
 from harness.runner.task_check import CheckJob, TaskCheck, check_task
@@ -78,6 +78,7 @@ def _check(
     run or the sandbox failed.
     """
     tasks, broken = _tasks(suite, globs)
+    warn_of_typos(tasks, terminal)
     machines = MachineOptions(**options)
     machines.check_sandbox()
     hosting = machines.hosting(tasks)
@@ -101,9 +102,10 @@ def _tasks(argument: str, globs: Sequence[str]) -> tuple[tuple[Task, ...], list[
     folder = suite_folder(argument)
     broken: list[TaskCheck] = []
 
-    def tell(place: Path, error: BadInputError) -> None:
-        if not globs or any(fnmatchcase(place.name, glob) for glob in globs):
-            broken.append(_unloadable(place.name, str(error)))
+    def tell(found: Broken) -> None:
+        for place, error in found:
+            if not globs or any(fnmatchcase(place.name, glob) for glob in globs):
+                broken.append(_unloadable(place.name, str(error)))
 
     suite = load_suite(folder, needs_model=False, on_broken=tell)
     if any(task.scenario is not None for task in suite.tasks):

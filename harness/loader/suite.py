@@ -25,6 +25,9 @@ from harness.schema.presets import PRESETS, PresetName
 from harness.schema.suite import ModelConfig, Suite, Task, Variant
 from harness.schema.suite_file import SuiteFile, VariantFile
 
+Broken = Sequence[tuple[Path, BadInputError]]
+"""Tasks that cannot be loaded, and why."""
+
 
 def load_suite(
     folder: Path,
@@ -32,7 +35,7 @@ def load_suite(
     overrides: Sequence[str] = (),
     preset: PresetName | None = None,
     needs_model: bool = True,
-    on_broken: Callable[[Path, BadInputError], None] | None = None,
+    on_broken: Callable[[Broken], None] | None = None,
 ) -> Suite:
     """Load a suite and everything in it, and check that its parts fit each other.
 
@@ -43,11 +46,12 @@ def load_suite(
         preset: in place of the one that each variant names.
         needs_model: refuse tasks alone for which no model is named; otherwise they get one that
             answers nothing.
-        on_broken: is told of a task that cannot be loaded, which is then left out; without it, or
-            where there is no other task, it is an error.
+        on_broken: is told of tasks that cannot be loaded, which are then left out; without it, or
+            where there is no other task, they are an error.
 
     Raises:
-        BadInputError: the first thing that cannot be used, with file and key.
+        BadInputError: what cannot be used, with file and key: all tasks that cannot be loaded, or
+            the first thing beside them.
     """
     if is_scenarios(folder):
         return load_scenarios(folder, overrides=overrides, preset=preset)
@@ -140,7 +144,7 @@ def _with_model_overrides(task: Task, change: Mapping[str, Any]) -> Task:
 
 
 def _load_tasks(
-    folder: Path, on_broken: Callable[[Path, BadInputError], None] | None
+    folder: Path, on_broken: Callable[[Broken], None] | None
 ) -> tuple[list[Task], list[str]]:
     """The tasks, and the names of those that are left out."""
     tasks, broken = [], []
@@ -148,19 +152,24 @@ def _load_tasks(
         try:
             tasks.append(load_task(found))
         except BadInputError as error:
-            if on_broken is None:
-                raise
             broken.append((found, error))
-    if broken and not tasks:
-        raise broken[0][1]
-    for place, problem in broken:
-        assert on_broken is not None
-        on_broken(place, problem)
+    if broken and (on_broken is None or not tasks):
+        raise together(broken)
+    if broken and on_broken is not None:
+        on_broken(broken)
     if not tasks:
         raise BadInputError(
             f"{folder}: no task in it; a task is a folder with a task.toml or a task.md"
         )
     return tasks, [place.name for place, _ in broken]
+
+
+def together(broken: Broken) -> BadInputError:
+    """One error for tasks that cannot be loaded; a single one's own."""
+    if len(broken) == 1:
+        return broken[0][1]
+    lines = [f"{len(broken)} tasks cannot be loaded:", *(str(error) for _, error in broken)]
+    return BadInputError("\n  ".join(lines))
 
 
 def _check_fit(suite: Suite, path: Path, left_out: Sequence[str]) -> None:

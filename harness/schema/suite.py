@@ -118,6 +118,8 @@ class Task(Record):
     model: JsonObject = Field(default_factory=dict)
     """Keys of the suite's model that this task overrides."""
     tags: tuple[str, ...] = ()
+    typos: tuple[str, ...] = ()
+    """Keys of its settings that mean nothing and are close to one that does."""
     digest: str
     """Of everything in the folder that a trial can depend on."""
     tests_digest: str

@@ -128,7 +128,31 @@ def test_a_task_that_cannot_be_loaded_is_told_beside_the_others_and_is_exit_code
     assert harness("task", "check", "tasks", "--task", "fine").code == 0
     only = harness("task", "check", "tasks/wrong")
     assert (only.code, only.out) == (2, "")
-    assert harness("run", "tasks", "--set", "model.provider=openai").code == 2
+    make_task("worse", config='[environment]\nmemory = "more"')
+    run = harness("run", "tasks", "--set", "model.provider=openai", "--set", "model.name=a")
+    assert run.code == 2
+    assert run.err.splitlines()[0] == "error: 2 tasks cannot be loaded:"
+    assert [line.partition(": ")[0] for line in run.err.splitlines()[1:]] == [
+        "  tasks/worse/task.toml",
+        "  tasks/wrong/task.toml",
+    ]
+
+
+def test_a_key_that_looks_mistyped_is_a_warning_of_check_and_run(harness):
+    make_task("apples", config="[agent]\ntimeout_secs = 300\n")
+    make_task("pears", config="[verifer]\n[environment]\nzzz = 1\n")
+    told = [
+        "warning: tasks/apples/task.toml: agent.timeout_secs: unknown key; did you mean"
+        " 'timeout_sec'?",
+        "warning: tasks/pears/task.toml: verifer: unknown key; did you mean 'verifier'?",
+    ]
+    checked = harness("task", "check", "tasks")
+    assert (checked.code, checked.err.splitlines()) == (0, told)
+    assert harness("task", "check", "tasks", "--task", "pears").err.splitlines() == told[1:]
+    model = ("--set", "model.provider=openai", "--set", "model.name=a")
+    planned = harness("run", "tasks", *model, "--dry-run")
+    assert (planned.code, planned.err.splitlines()) == (0, told)
+    assert harness("run", "tasks", *model).err.splitlines()[:2] == told
 
 
 def test_packages_that_cannot_be_had_leave_it_undecided(harness, monkeypatch):

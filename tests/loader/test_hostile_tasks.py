@@ -81,12 +81,15 @@ def test_one_of_them_does_not_keep_the_others_from_being_checked(tmp_path: Path)
     harbor_task(tmp_path / "good")
     harbor_task(tmp_path / "deep", f"a = {'[' * DEEP}")
     harbor_task(tmp_path / "vast", "[environment]\nmemory_mb = 99999999999999999999")
-    broken = []
-    suite = load_suite(
-        tmp_path, needs_model=False, on_broken=lambda place, _: broken.append(place.name)
-    )
+    broken: list[tuple[Path, BadInputError]] = []
+    suite = load_suite(tmp_path, needs_model=False, on_broken=broken.extend)
     assert [task.name for task in suite.tasks] == ["good"]
-    assert broken == ["deep", "vast"]
+    assert [place.name for place, _ in broken] == ["deep", "vast"]
+    with pytest.raises(BadInputError) as raised:
+        load_suite(tmp_path, needs_model=False)
+    first, *lines = str(raised.value).splitlines()
+    assert first == "2 tasks cannot be loaded:"
+    assert ["/deep/task.toml: " in lines[0], "/vast/task.toml: " in lines[1]] == [True, True]
 
 
 def test_a_dockerignore_is_read_in_time_or_named(tmp_path: Path):

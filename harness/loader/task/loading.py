@@ -21,6 +21,8 @@ from harness.schema.suite import Task
 from harness.schema.suite_file import Name
 from harness.schema.task_file import HarnessSection, MetadataSection, Section
 
+_MEANT = "; did you mean "
+
 
 def load_task(folder: Path) -> Task:
     """Load one task and check all that can be checked without running it.
@@ -38,7 +40,8 @@ def load_task(folder: Path) -> Task:
     environment = read_environment(file.environment, source)
     found = read_steps(layout, environment)
     skills, left_out = task_skills(folder, ours.skills, ours.tools)
-    told = (*unknown_keys(file, layout.config.name), *left_out)
+    unknown = tuple(unknown_keys(file, layout.config.name))
+    told = (*unknown, *left_out)
     engine = environment.engine
     environment = environment.model_copy(
         update={
@@ -65,6 +68,7 @@ def load_task(folder: Path) -> Task:
         recorded_tools=ours.recorded_tools,
         output=ours.output,
         skills=skills,
+        typos=tuple(line for line in unknown if _MEANT in line),
         expected_endings=ours.expected_endings,
         model=ours.model,
         tags=ours.tags,
@@ -81,7 +85,7 @@ def unknown_keys(section: BaseModel, where: str, above: str = "") -> Iterator[st
     if not isinstance(section, MetadataSection):
         for key in section.model_extra or ():
             close = difflib.get_close_matches(key, fields, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = f"{_MEANT}{close[0]!r}?" if close else ""
             yield f"{where}: {above}{key}: unknown key{hint}"
     for name in fields:
         value = getattr(section, name)
