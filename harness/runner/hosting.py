@@ -11,8 +11,9 @@ from harness.errors import SandboxError
 from harness.loader.task.templates import machine_variables, unset_variables
 from harness.sandbox.choose import sandbox
 from harness.sandbox.container import SandboxSettings
+from harness.sandbox.directory import DirectorySandbox
 from harness.sandbox.docker import DockerSandbox
-from harness.schema.environment import Environment
+from harness.schema.environment import Environment, Step
 from harness.schema.suite import Task
 from harness.tools.machine import Machine
 
@@ -79,15 +80,24 @@ def _lacking(task: Task, hosting: Hosting, solution: bool) -> Iterator[str]:
         if name in hosting.withheld:
             yield f"it wants the variable {name} of this machine; allow it with --env {name}"
         else:
-            yield f"the variable {name} is not set"
+            yield f"the variable {name} is not set; set it, and allow it with --env {name}"
     try:
         chosen = hosting.chosen()
     except SandboxError as error:
         yield from (need for environment in environments for need in environment.needs)
         yield str(error)
         return
+    if chosen.kind == DirectorySandbox.kind and any(map(_brings_tests, task.steps)):
+        yield (
+            "a verifier's machine that has its tests from a Dockerfile: the sandbox 'directory'"
+            " rewrites no paths in what a Dockerfile copies"
+        )
     for environment in [*environments, *_for_scripts(task, solution)]:
         yield from chosen.lacks(environment)
+
+
+def _brings_tests(step: Step) -> bool:
+    return step.verifier.environment is not None and not step.verifier.tests
 
 
 def _for_scripts(task: Task, solution: bool) -> Iterator[Environment]:

@@ -381,3 +381,9 @@ def git(*arguments: str) -> str:
         ["git", *arguments], capture_output=True, text=True, check=True, env=environment
     )
     return done.stdout
+
+
+@pytest.mark.parametrize("command", [["ls"], ["prune", "--dry-run"], ["audit"]])
+def test_a_folder_without_a_cassette_is_told_to_be_one(recorded, harness, command):
+    done = harness("cassette", *command, "suites/tiny")
+    assert (done.code, done.out) == (0, "suites/tiny holds no cassette.\n")

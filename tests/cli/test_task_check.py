@@ -226,3 +226,15 @@ def test_a_secret_that_a_task_is_given_is_not_shown(harness, monkeypatch):
     done = harness("task", "check", "tasks", "-v", "--env", "FRUIT_TOKEN")
     assert "  | given " in done.out
     assert "sesame" not in done.out + done.err
+
+
+def test_tests_that_a_dockerfile_copies_need_a_sandbox_that_mounts(harness):
+    make_task(
+        "own", config='artifacts = ["/app/fruit.txt"]\n[verifier]\nenvironment_mode = "separate"\n'
+    )
+    text = "FROM debian:12\nWORKDIR /app\nCOPY test.sh /tests/test.sh\n"
+    write(Path("tasks/own/tests/Dockerfile"), text)
+    done = harness("task", "check", "tasks", "--sandbox", "directory")
+    assert done.code == 3
+    assert "own: not runnable here: a verifier's machine that has its tests from" in done.out
+    assert harness("task", "check", "tasks").code == 0

@@ -12,7 +12,7 @@ from harness.analysis.numbers import plural
 from harness.cassette.care.audit import KINDS, Finding, FindingKind, audit, audit_partial
 from harness.cassette.secrets import secrets_in
 from harness.cli import DOES_NOT_HOLD, FINE
-from harness.cli.cassette.files import FOLDER, cassettes_in, ranges
+from harness.cli.cassette.files import FOLDER, cassettes_in, no_cassette, ranges
 from harness.cli.cassette.suites import said_by, suite_option
 from harness.cli.options import environment, make_command
 from harness.cli.terminal import Terminal, table
@@ -67,7 +67,10 @@ def command(terminal: Terminal, paths: tuple[Path, ...], suites: tuple[str, ...]
         "healthy": not findings,
         "findings": [one.model_dump(mode="json") for one in findings],
     }
-    terminal.result(data, _lines(len(files), findings))
+    lines = _lines(len(files), findings)
+    if not files and not findings:
+        lines = iter([no_cassette(paths or (FOLDER,))])
+    terminal.result(data, lines)
     return DOES_NOT_HOLD if findings else FINE
 
 

@@ -23,6 +23,12 @@ def cassettes_in(path: Path) -> list[Path]:
     return sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
 
 
+def no_cassette(paths: Sequence[Path]) -> str:
+    """What is said of folders without a cassette."""
+    holds = "holds" if len(paths) == 1 else "hold"
+    return f"{' and '.join(map(str, paths))} {holds} no cassette."
+
+
 def existing(path: Path) -> Path:
     """A cassette that is named.
 

@@ -10,7 +10,7 @@ import click
 from harness.analysis.numbers import ABSENT, count, plural
 from harness.cassette.file.view import CassetteView, read
 from harness.cli import DOES_NOT_HOLD, FINE
-from harness.cli.cassette.files import FOLDER, cassettes_in
+from harness.cli.cassette.files import FOLDER, cassettes_in, no_cassette
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal, table
 from harness.errors import CassetteError
@@ -75,7 +75,7 @@ def summary(view: CassetteView) -> CassetteSummary:
 
 def _listing(path: Path, found: list[CassetteSummary], damaged: list[str]) -> Iterator[str]:
     if not found and not damaged:
-        yield f"{path} holds no cassette."
+        yield no_cassette([path])
     if found:
         yield from _table(found)
         size = sum(one.size_bytes for one in found)

@@ -11,7 +11,7 @@ import click
 from harness.analysis.numbers import plural
 from harness.cassette.care.prune import Pruning, plan_pruning
 from harness.cli import FINE
-from harness.cli.cassette.files import FOLDER, cassettes_in, ranges
+from harness.cli.cassette.files import FOLDER, cassettes_in, no_cassette, ranges
 from harness.cli.cassette.suites import said_by, suite_option
 from harness.cli.options import make_command
 from harness.cli.terminal import Terminal
@@ -33,13 +33,14 @@ def command(
     stay; so does what was recorded for another version of a task.
     """
     cells = said_by(suites).cells
-    prunings = [found for file in cassettes_in(path) if (found := plan_pruning(file, cells))]
+    files = cassettes_in(path)
+    prunings = [found for file in files if (found := plan_pruning(file, cells))]
     if prunings and not dry_run and not yes:
         _ask(terminal, prunings)
     for pruning in () if dry_run else prunings:
         pruning.apply()
     data = {"removed": not dry_run, "files": [_data(pruning) for pruning in prunings]}
-    terminal.result(data, _lines(prunings, dry_run))
+    terminal.result(data, _lines(prunings, dry_run) if files else [no_cassette([path])])
     return FINE
 
 
