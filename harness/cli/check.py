@@ -91,6 +91,11 @@ def _run(
             f"{log.folder}: was run with --faults {run.faults}, and is compared with no baseline; "
             "run the suite without it"
         )
+    if run.imported is not None and not (baseline or baseline_file(REPORTS, run.suite)).exists():
+        raise BadInputError(
+            f"{log.folder}: its trials were imported from {run.imported}, of which no baseline is"
+            f" made; hold it against another run: harness compare RUN {argument}"
+        )
     try:
         return log, _read(baseline, run.suite, run.suite_version)
     except BadInputError:

@@ -144,7 +144,7 @@ def _code(found: Sequence[TaskCheck]) -> int:
 
 
 def _line(one: TaskCheck) -> str:
-    said = one.reason or f"oracle {_reward(one.oracle)}, nop {_reward(one.nop)}"
+    said = first_line(one.reason or "") or f"oracle {_reward(one.oracle)}, nop {_reward(one.nop)}"
     return f"{one.task}: {said}, {one.duration_s:.1f} s"
 
 

@@ -87,12 +87,17 @@ def validated(model: type[ModelT], data: Mapping[str, Any], *, where: str) -> Mo
         raise ConfigurationError(f"{where}: {explained(error, model, data)}") from None
 
 
-def yaml_problem(error: Exception) -> str:
-    """Where a YAML text is wrong and how, on one line."""
+def yaml_problem(error: Exception, lines_above: int = 0) -> str:
+    """Where a YAML text is wrong and how, on one line.
+
+    Args:
+        error: What reading it raised.
+        lines_above: Of the file that are no part of the text.
+    """
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return " ".join(str(error).split())
     context = getattr(error, "context", None)
     problem = getattr(error, "problem", None) or context or "cannot be read"
     around = f" ({context})" if context and context != problem else ""
-    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}{around}"
+    return f"line {mark.line + 1 + lines_above}, column {mark.column + 1}: {problem}{around}"

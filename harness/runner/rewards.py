@@ -22,13 +22,21 @@ MOST = 1e100
 
 FOLDER = "/logs/verifier"
 
+_LAST_LINE = 200
+"""Characters of the last line that a verifier without a reward wrote."""
+
 _REWARDS = TypeAdapter(Annotated[dict[str, FiniteFloat], Field(min_length=1)])
 
 
-def read_rewards(container: Container, log: str) -> Verdict:
+def read_rewards(container: Container, log: str, exit_code: int | None = 0) -> Verdict:
     """reward.json (flat, finite numbers) wins over reward.txt (one number); neither is an error.
 
     The verifier runs what the agent wrote, so nothing in its folder is trusted.
+
+    Args:
+        container: Where the verifier ran.
+        log: The end of its output.
+        exit_code: Its own, told where it wrote no reward.
     """
     for name, parse in (("reward.json", _named), ("reward.txt", _number)):
         try:
@@ -46,7 +54,11 @@ def read_rewards(container: Container, log: str) -> Verdict:
         if any(abs(value) > MOST for value in rewards.values()):
             return Verdict(error=f"{name} holds a number beyond {MOST:g}", log=log)
         return Verdict(rewards=rewards, log=log)
-    return Verdict(error="the verifier wrote neither reward.json nor reward.txt", log=log)
+    lacks = "the verifier wrote neither reward.json nor reward.txt"
+    if exit_code:
+        last = "".join(log.strip().splitlines()[-1:])[-_LAST_LINE:]
+        lacks += f"; test.sh exited with {exit_code}{f': {last}' if last else ''}"
+    return Verdict(error=lacks, log=log)
 
 
 def _named(content: bytes) -> dict[str, float] | None:

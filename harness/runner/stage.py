@@ -129,7 +129,7 @@ class Stage:
         container.upload(solution.folder, solution.place)
         own = step.agent_timeout_s
         limit = (own or SOLUTION_TIMEOUT_S) * self._hosting.agent_timeout
-        log, result = _run_script(
+        ran = _run_script(
             container,
             f"{solution.place}/solve.sh",
             _SOLUTION_OUTPUT,
@@ -139,12 +139,12 @@ class Stage:
                 **resolved(solution.env, self._hosting.variables),
             },
         )
-        if not result.timed_out:
-            return Solved(log)
+        if not ran.timed_out:
+            return Solved(ran.log)
         of = f" of step {step.name}" if step.name else ""
         key = "agent.timeout_sec" if own else "there is no agent.timeout_sec"
         return Solved(
-            log,
+            ran.log,
             f"the reference solution{of} did not end within {limit:g} s ({key});"
             " --agent-timeout-multiplier X gives it more",
         )
@@ -204,16 +204,16 @@ class Stage:
         except OSError as error:
             return Verdict(error=f"{NOT_SET_UP} in what was left: {error}")
         limit = verifier.timeout_s * self._hosting.verifier_timeout
-        log, result = _run_script(
+        ran = _run_script(
             container,
             f"{verifier.place}/test.sh",
             _TEST_OUTPUT,
             timeout_s=limit,
             env=resolved(verifier.env, self._hosting.variables),
         )
-        if result.timed_out:
-            return Verdict(error=f"the verifier did not end within {limit:g} s", log=log)
-        return read_rewards(container, log)
+        if ran.timed_out:
+            return Verdict(error=f"the verifier did not end within {limit:g} s", log=ran.log)
+        return read_rewards(container, ran.log, ran.exit_code)
 
 
 def check_health(container: Container, check: Healthcheck, limit_s: float) -> None:
@@ -254,20 +254,36 @@ def check_health(container: Container, check: Healthcheck, limit_s: float) -> No
         time.sleep(max(0.0, min(pause, began + limit_s - time.monotonic())))
 
 
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """What came of a script."""
+
+    log: str
+    """The end of its output."""
+    exit_code: int | None = None
+    """None where it was killed, or the machine says nothing of it."""
+    timed_out: bool = False
+
+
 def _run_script(
     container: Container, script: str, output: str, *, timeout_s: float, env: Mapping[str, str]
-) -> tuple[str, ProcessResult]:
-    """Run a script with its output in a file, as Harbor does; gives the end of that file."""
+) -> _Ran:
+    """Run a script with its output in a file, as Harbor does."""
     name = shlex.quote(script)
-    line = f"chmod +x {name}; ({name}) > {output} 2>&1; tail -c {LOG_CHARACTERS} {output}"
+    # The shell's own exit code would be taken for that of one that did not start.
+    shown = f"tail -c {LOG_CHARACTERS} {output}; printf '\\n%s' $code"
+    line = f"chmod +x {name}; ({name}) > {output} 2>&1; code=$?; {shown}"
     result = container.run(["bash", "-c", line], timeout_s=timeout_s, env=env)
     if result.exit_code == _NOT_STARTED:
         # An agent has taken its working directory away, and is to be graded nevertheless.
         result = container.run(["bash", "-c", line], timeout_s=timeout_s, env=env, cwd="/")
     if not result.timed_out:
-        return result.output[-LOG_CHARACTERS:], result
+        log, _, code = result.output.rpartition("\n")
+        if not code.isdecimal():
+            return _Ran(result.output[-LOG_CHARACTERS:])
+        return _Ran(log[-LOG_CHARACTERS:], exit_code=int(code))
     tail: Sequence[str] = ("tail", "-c", str(LOG_CHARACTERS), output)
-    return container.run(tail, timeout_s=10).output[-LOG_CHARACTERS:], result
+    return _Ran(container.run(tail, timeout_s=10).output[-LOG_CHARACTERS:], timed_out=True)
 
 
 def _hand_over(container: Container, left: Left) -> None:

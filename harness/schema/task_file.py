@@ -98,8 +98,11 @@ def _number_as_text(value: Any) -> Any:
 
 def _as_threshold(value: Any) -> Any:
     """A bare number is for the reward called `reward`."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return {"reward": value} if is_number else value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return {"reward": value}
+    if value is not None and not isinstance(value, dict):
+        raise PydanticCustomError("threshold", "give a number, or a table of rewards and numbers")
+    return value
 
 
 def _variables(env: dict[str, str]) -> dict[str, str]:

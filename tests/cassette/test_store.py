@@ -183,6 +183,16 @@ def test_all_loses_nothing_when_nothing_could_be_recorded(path: Path):
     assert replay(path, "a") == "x a"
 
 
+def test_a_trial_of_which_nothing_was_recorded_is_told_as_such(
+    path: Path, caplog: pytest.LogCaptureFixture
+):
+    with open_store(path, "once") as store:
+        store.session("a").finish(complete=False)
+    assert list(path.parent.iterdir()) == []
+    said = "0.jsonl: not written: a trial is not complete, and nothing was recorded; record again"
+    assert said in caplog.text
+
+
 @pytest.mark.parametrize("mode", ["once", "new_episodes", "all"])
 def test_a_trial_that_is_not_complete_leaves_the_recording_to_go_on_with(
     path: Path, mode: RecordMode, caplog: pytest.LogCaptureFixture
@@ -196,7 +206,7 @@ def test_a_trial_that_is_not_complete_leaves_the_recording_to_go_on_with(
         ask(session, "go", first, "b", live="x b")
         session.finish()
     assert [entry.name for entry in path.parent.iterdir()] == ["0.jsonl.partial"]
-    assert "a trial is not complete" in caplog.text
+    assert "0.jsonl: not written: a trial is not complete; what was recorded is in" in caplog.text
     with open_store(path, mode) as store:
         for variant in ("a", "b"):
             session = store.session(variant)

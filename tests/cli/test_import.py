@@ -193,6 +193,9 @@ def test_harbors_trials_become_a_run_that_is_compared_shown_and_listed(harness: 
     done = harness("baseline", "update", "h")
     assert done.code == 2
     assert "its trials were imported from Harbor" in done.err
+    done = harness("check", "h")
+    assert done.code == 2
+    assert "of which no baseline is made; hold it against another run: harness compare" in done.err
     done = harness("fork", "h", "count-lines/plain/0", "--turn", "1")
     assert (done.code, "was imported from Harbor" in done.err) == (2, True)
 

@@ -143,12 +143,21 @@ def test_a_chosen_folder_takes_the_place_of_the_tasks_own(tmp_path: Path) -> Non
     assert str(tmp_path) not in suite.variants[0].model_dump_json(), "a run's log names no place"
 
 
+def test_a_skill_that_is_named_itself_leads_to_the_folder_that_holds_it(tmp_path: Path) -> None:
+    make_task(tmp_path / "suite" / "count")
+    write(tmp_path / "ours" / "mesh" / "SKILL.md", TEXT)
+    with pytest.raises(BadInputError, match=r"give the folder that holds it: .*/ours$"):
+        loaded(tmp_path / "suite", 'skills = "../ours/mesh"')
+
+
 def test_a_folder_of_which_two_skills_have_one_name_is_refused(tmp_path: Path) -> None:
     make_task(tmp_path / "suite" / "count")
     for place in ("a", "b"):
         write(tmp_path / "ours" / place / "SKILL.md", TEXT)
     with pytest.raises(
-        BadInputError, match=r"suite\.toml: variant 'only': skills: two of .*'mesh'"
+        BadInputError,
+        match=r"suite\.toml: variant 'only': skills: two are called 'mesh': "
+        r".*ours/a/SKILL\.md and .*ours/b/SKILL\.md; rename one",
     ):
         loaded(tmp_path / "suite", 'skills = "../ours"')
 

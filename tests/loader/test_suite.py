@@ -127,6 +127,10 @@ def test_a_wrong_override_is_named_with_what_would_be_valid(
         (("version = 1", "version = 1\nrepeat = 3"), ["repeat: unknown key", "'repeats'"]),
         (("version = 1", "version = '1'"), ["version = '1'", "integer"]),
         (("version = 1", ""), ["version: missing"]),
+        (
+            ("http://", "htp://"),
+            ["suite.toml: model.base_url = 'htp://", "': must begin with http:// or https://"],
+        ),
         (('"openai"', '"opnai"'), ["model.provider = 'opnai'", "did you mean 'openai'?"]),
         (("temperature = 0", "temprature = 0"), ["model.temprature: unknown key"]),
         (("max_iterations = 8", "max_iter = 8"), ["loop.max_iter: unknown key"]),

@@ -141,7 +141,7 @@ def test_keys_of_the_document_alone_are_listed(tmp_path: Path):
         ("no front matter", ["must begin with a front matter"]),
         ("---\na: 1\n", ["must begin with a front matter"]),
         ("---\n[1]\n---\nx", ["must be a table"]),
-        ("---\na: [\n---\nx", ["not valid YAML", "line 2"]),
+        ("---\na: [\n---\nx", ["not valid YAML", "line 3"]),
         ("---\n2026-01-02: x\n---\nx", ["keys that are no text"]),
         ("---\na: &a [*a]\n---\nx", ["circles"]),
         ("---\nagent: {timeout_sec: soon}\n---\nx", ["agent.timeout_sec = 'soon'", "number"]),

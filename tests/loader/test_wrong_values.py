@@ -166,3 +166,12 @@ def test_yaml_that_cannot_be_read_is_told_of_with_its_line(tmp_path: Path):
         load_suite(tmp_path)
     assert "not valid YAML: line 2, column 1: found a tab character" in str(raised.value)
     assert "unicode" not in str(raised.value)
+
+
+def test_a_least_reward_is_a_number_or_a_table():
+    step = {"name": "a", "min_reward": "x"}
+    with pytest.raises(ConfigurationError) as raised:
+        validated(TaskFile, {"steps": [step]}, where="task.toml")
+    assert str(raised.value) == (
+        "task.toml: steps[0].min_reward = 'x': give a number, or a table of rewards and numbers"
+    )

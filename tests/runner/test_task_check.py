@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,14 @@ def test_a_task_holds_whose_solution_passes_and_which_nothing_fails(tmp_path, ho
             SOLVE,
             (None, None),
             "the reference solution gave no reward "
+            "(the verifier wrote neither reward.json nor reward.txt; "
+            "test.sh exited with 1: judging), not 1",
+        ),
+        (
+            "true",
+            SOLVE,
+            (None, None),
+            "the reference solution gave no reward "
             "(the verifier wrote neither reward.json nor reward.txt), not 1",
         ),
     ],
@@ -69,6 +78,15 @@ def test_a_task_that_does_not_hold_says_in_what(tmp_path, hosting, test, solve, 
     found = checked(one_step(tmp_path / "fruit", test=test, solve=solve), hosting)
     assert not found.holds
     assert ((found.oracle, found.nop), found.reason) == (rewards, reason)
+
+
+@pytest.mark.parametrize("test", ["#!/not/there\necho 1\n", "#!/bin/bash\r\necho 1\r\n"])
+def test_a_test_that_cannot_start_says_so(tmp_path, hosting, test):
+    found = checked(one_step(tmp_path / "fruit", test=test), hosting)
+    assert re.search(
+        r"; test\.sh exited with 12\d: .*/tests/test\.sh: .+\), not 1", str(found.reason)
+    )
+    assert "test.sh: " in found.log
 
 
 def test_what_was_written_shows_why_a_task_does_not_hold(tmp_path, hosting):

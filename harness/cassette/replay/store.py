@@ -135,9 +135,16 @@ class Store:
         for tape in tapes:
             tape.settle()
             if tape.incomplete is not None:
-                _LOG.warning("%s: %s; record again to go on", self.path, tape.incomplete)
+                _LOG.warning("%s; record again to go on", self._unfinished(tape, tape.incomplete))
             if finished:
                 tape.check_place()
+
+    def _unfinished(self, tape: Tape, why: str) -> str:
+        if tape.journal is None or tape.journal.path == self.path:
+            return f"{self.path}: {why}"
+        if tape.journal.is_empty:
+            return f"{self.path}: not written: {why}, and nothing was recorded"
+        return f"{self.path}: not written: {why}; what was recorded is in {tape.journal.path.name}"
 
     def _put_in_place(self, journal: Journal, *, finished: bool) -> None:
         old = None if self._old is None else self._old.journal

@@ -47,7 +47,11 @@ def front_matter(
         # Many have a colon in their description, which the agents they are for do not mind.
         head = _by_lines(parts[1], lines)
         if not lines or len(head) < len(lines):
-            what = "nested too deeply" if isinstance(error, RecursionError) else yaml_problem(error)
+            what = (
+                "nested too deeply"
+                if isinstance(error, RecursionError)
+                else yaml_problem(error, lines_above=parts[0].count("\n") + 1)
+            )
             raise BadInputError(f"{path}: front matter is not valid YAML: {what}") from None
     if not isinstance(head, dict):
         needed = f"; it needs the keys {' and '.join(lines)}" if lines else ""

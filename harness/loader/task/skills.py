@@ -155,16 +155,26 @@ def chosen_skills(entry: VariantFile, suite: Path, where: str) -> ChosenSkills |
         return None
     folder = suite / entry.skills
     found = skill_files(folder)
+    if (folder / FILE).is_file():
+        raise ConfigurationError(
+            f"{where}: skills = {entry.skills!r}: a skill itself; give the folder that holds it:"
+            f" {os.path.normpath(folder / '..')}"
+        )
     if not found:
         raise ConfigurationError(
             f"{where}: skills = {entry.skills!r}: no {FILE} in a folder of {folder}; give `none`,"
             " `curated`, or a folder of skills"
         )
     skills = tuple(load_skill(path, place) for place, path in found.items())
-    names = [skill.name for skill in skills]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigurationError(f"{where}: skills: two of {folder} are called {name!r}")
+    by_name: dict[str, Path] = {}
+    for skill in skills:
+        path = found[skill.place]
+        if skill.name in by_name:
+            raise ConfigurationError(
+                f"{where}: skills: two are called {skill.name!r}: {by_name[skill.name]} and {path};"
+                " rename one"
+            )
+        by_name[skill.name] = path
     return ChosenSkills(folder=folder, skills=skills)
 
 
