@@ -59,6 +59,22 @@ def notes(comparison: Comparison) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def narrowed(comparison: Comparison, metric: MetricComparison) -> Comparison:
+    """The same comparison, of one metric alone."""
+    lines = [f"{_capital(_left_out(comparison.left_out, 'trial'))}."] if comparison.left_out else []
+    if metric.left_out:
+        lines.append(f"{_capital(LABELS[metric.metric])}: {_left_out(metric.left_out, 'pair')}.")
+    sentence = comparison.headline
+    if metric.metric != comparison.metrics[0].metric:
+        who = f"{comparison.candidate} vs {comparison.baseline}"
+        why = f"; {metric.reason}" if metric.reason else ""
+        facts = f"{_from_to(metric)} on {plural(metric.tasks, 'task')} ({_evidence(metric)})"
+        sentence = f"{who}: {facts}: {metric.conclusion}{why}."
+    return comparison.model_copy(
+        update={"headline": sentence, "notes": tuple(lines), "metrics": (metric,)}
+    )
+
+
 def _from_to(metric: MetricComparison) -> str:
     before = numbers.metric_value(metric.metric, metric.baseline_mean)
     after = numbers.metric_value(metric.metric, metric.candidate_mean)

@@ -18,6 +18,7 @@ from harness.analysis.comparison import (
     TokenPart,
 )
 from harness.analysis.exact import RunsComparison, compare_runs, grouped_lines
+from harness.analysis.headline import narrowed
 from harness.cli import FINE, UNDECIDED
 from harness.cli.options import make_command
 from harness.cli.run_folder import find_run
@@ -118,10 +119,10 @@ def _of(trials: Sequence[TrialRecord], variant: str | None) -> list[TrialRecord]
 
 
 def _only(comparison: Comparison, metric: MetricName) -> Comparison:
-    kept = tuple(entry for entry in comparison.metrics if entry.metric == metric)
-    if not kept:
+    kept = comparison.metric(metric)
+    if kept is None:
         raise BadInputError(f"{LABELS[metric]} is not known in these trials; leave --metric out")
-    return comparison.model_copy(update={"metrics": kept})
+    return narrowed(comparison, kept)
 
 
 def _conclusion(comparison: Comparison, metric: MetricName | None) -> Conclusion:

@@ -90,6 +90,8 @@ def selection(function: Function) -> Function:
             ),
             click.option(
                 "--repeats",
+                "--repeat",
+                "repeats",
                 type=click.IntRange(min=1, max=MOST_REPEATS),
                 help="Repeats of each task and variant; scenarios take none.",
             ),

@@ -47,12 +47,12 @@ def _formats(_: click.Context, param: click.Parameter, value: str) -> tuple[str,
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=click.Path(),
     metavar="OUT",
     help="With html alone, the file to write; else a folder.  [default: the run's folder]",
 )
 def command(
-    terminal: Terminal, runs: tuple[str, ...], formats: tuple[str, ...], output: Path | None
+    terminal: Terminal, runs: tuple[str, ...], formats: tuple[str, ...], output: str | None
 ) -> int:
     """Render a run again: the HTML report, and exports that other tools read.
 
@@ -64,18 +64,21 @@ def command(
     else:
         written = []
         for log in [find_run(run) for run in runs]:
-            written += _exported(terminal, log, formats, output)
+            written += _exported(terminal, log, formats, None if output is None else Path(output))
     terminal.result({"format": ",".join(formats), "reports": written}, written)
     return FINE
 
 
-def _pages(runs: Sequence[str], output: Path | None) -> Iterator[Path]:
+def _pages(runs: Sequence[str], output: str | None) -> Iterator[Path]:
     """HTML reports alone: OUT is a file."""
-    if output is not None and len(runs) > 1:
+    if output is None:
+        return (write_report(find_run(run)) for run in runs)
+    if len(runs) > 1:
         raise BadInputError("-o names one file; render the runs one by one, or leave it out")
-    if output is not None and output.is_dir():
+    target = Path(output)
+    if target.is_dir() or output.endswith("/"):
         raise BadInputError(f"{output}: a folder; with --format html, -o names the file to write")
-    return (write_report(find_run(run), output) for run in runs)
+    return (write_report(find_run(run), target) for run in runs)
 
 
 def _exported(

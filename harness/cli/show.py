@@ -46,15 +46,11 @@ _SCORES = ("reward", "validation")
 def command(terminal: Terminal, run: str, trial: str | None) -> int:
     """Print one trial as a readable transcript.
 
-    RUN is a run's folder, its id under reports/, or `last`. TRIAL is task/variant/repeat.
+    RUN is a run's folder, its id under reports/, or `last`. TRIAL is task/variant/repeat;
+    a run of one trial needs none.
     """
     log = find_run(run)
-    if trial is None:
-        trials = sorted(log.trials(), key=lambda one: one.outcome == "passed")
-        names = [one.trial_id for one in trials]
-        hint = f"there is {_few(names)}" if names else "the run holds no trial"
-        raise BadInputError(f"which trial of {log.folder}? give task/variant/repeat; {hint}")
-    record = find_trial(log, trial)
+    record = _only_trial(log) if trial is None else find_trial(log, trial)
     trajectory = log.trajectory(record)
     data = {
         "trial": record.model_dump(mode="json"),
@@ -62,6 +58,15 @@ def command(terminal: Terminal, run: str, trial: str | None) -> int:
     }
     terminal.result(data, _lines(record, trajectory, log.run().titles.get(record.task, "")))
     return FINE
+
+
+def _only_trial(log: RunLog) -> TrialRecord:
+    trials = sorted(log.trials(), key=lambda one: one.outcome == "passed")
+    if len(trials) == 1:
+        return trials[0]
+    names = [one.trial_id for one in trials]
+    hint = f"there is {_few(names)}" if names else "the run holds no trial"
+    raise BadInputError(f"which trial of {log.folder}? give task/variant/repeat; {hint}")
 
 
 def find_trial(log: RunLog, wanted: str) -> TrialRecord:

@@ -41,6 +41,8 @@ def command() -> None:
 @click.option("--task", "globs", multiple=True, metavar="GLOB", help="Only these; repeatable.")
 @click.option(
     "--repeat",
+    "--repeats",
+    "repeat",
     type=click.IntRange(min=1, max=MOST_REPEATS),
     default=1,
     show_default=True,

@@ -38,6 +38,14 @@ def test_show_gives_the_same_trial_as_json(recorded, harness):
     assert data["trajectory"]["final_text"] == "I see three lines."
 
 
+def test_the_only_trial_of_a_run_needs_no_name(recorded, harness):
+    options = ("--variants", "plain", "--task", "fruit", "--repeat", "1")
+    assert harness("run", "tiny", *options, "--out", "reports/one").code == 0
+    done = harness("show", "one")
+    assert (done.code, done.out) == (0, harness("show", "one", "fruit/plain/0").out)
+    assert harness("show", "first").code == 2
+
+
 def test_show_says_when_a_conversation_is_gone(recorded, harness):
     Path("reports/first/trajectories/lines/plain/0.json").unlink()
     done = harness("show", "last", "lines/plain/0")
@@ -77,6 +85,11 @@ def test_compare_can_judge_the_other_way_round_and_one_metric(recorded, harness)
     (found,) = done.json["comparisons"]
     assert (found["baseline"], found["candidate"]) == ("confirmed", "plain")
     assert [metric["metric"] for metric in found["metrics"]] == ["tokens"]
+    told = harness("compare", "last", "--metric", "tokens").out
+    assert told.startswith("confirmed vs plain: tokens ")
+    assert ("pass rate" in told, "Iterations" in told) == (False, False)
+    told = harness("compare", "last", "--metric", "pass_rate").out
+    assert ("pass rate" in told, "terations" in told) == (True, False)
 
 
 def test_an_inconclusive_comparison_fails_only_where_that_is_asked(recorded, harness):

@@ -64,6 +64,7 @@ def test_a_trial_whose_conversation_is_gone_is_left_out_and_spoken_of(
         (["--format", "html,,atif"], "'' is none of html, atif, harbor"),
         (["--format", "atif", "-o", "suites/tiny/suite.toml"], "choose another folder with -o"),
         (["--format", "html,atif", "-o", "suites/tiny/suite.toml"], "no folder can be made there"),
+        (["-o", "new/"], "new/: a folder; with --format html, -o names the file"),
         (["-o", "suites"], "suites: a folder; with --format html, -o names the file"),
     ],
 )
