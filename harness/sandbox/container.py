@@ -194,7 +194,8 @@ class FolderContainer:
             left = max(1.0, deadline - time.monotonic())
             result = self.run(["sh", "-c", step.command], timeout_s=left, cwd=step.cwd)
             if result.exit_code != 0:
-                problem = f"{step.command!r} of the Dockerfile {_failure(result)}"
+                where = f"{step.place}: " if step.place else ""
+                problem = f"{where}{step.command!r} of the Dockerfile {_failure(result)}"
                 if step.needed:
                     raise SandboxError(problem)
                 self.notes = (*self.notes, problem)

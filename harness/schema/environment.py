@@ -31,6 +31,8 @@ class FileCommand(Record):
     cwd: str
     needed: bool = True
     """Whether it must succeed; not behind a line that is ignored and was to make files."""
+    place: str = ""
+    """The line that it comes from, as in `environment/Dockerfile:4`, where there is one."""
 
 
 class Equipment(Record):

@@ -65,7 +65,10 @@ def test_a_script_of_the_dockerfile_that_failed_is_told(harness):
     write(folder / "Dockerfile", "FROM debian:12\nWORKDIR /app\nCOPY get.sh .\nRUN sh get.sh\n")
     done = harness("task", "check", "tasks", "-v")
     assert done.code == 0
-    told = "  not done here: 'sh get.sh' of the Dockerfile failed with exit code 7: no network\n"
+    told = (
+        "  not done here: environment/Dockerfile:4: 'sh get.sh' of the Dockerfile failed with exit"
+        " code 7: no network\n"
+    )
     assert done.out.count(told) == 1
 
 
@@ -238,3 +241,11 @@ def test_tests_that_a_dockerfile_copies_need_a_sandbox_that_mounts(harness):
     assert done.code == 3
     assert "own: not runnable here: a verifier's machine that has its tests from" in done.out
     assert harness("task", "check", "tasks").code == 0
+
+
+def test_a_line_of_a_dockerfile_that_fails_is_named(harness):
+    make_task("apples")
+    write(Path("tasks/apples/environment/Dockerfile"), "FROM debian:12\n\nRUN cp /nope /nada\n")
+    done = harness("task", "check", "tasks")
+    assert done.code == 3
+    assert "apples: environment/Dockerfile:3: 'cp /nope /nada' of the Dockerfile failed" in done.out

@@ -343,7 +343,8 @@ class _Stage:
             is_complete=self._is_complete,
         )
         self._is_complete = line.is_complete
-        self._build.steps += line.commands
+        place = f"{self._shown}:{instruction.line}"
+        self._build.steps += [one.model_copy(update={"place": place}) for one in line.commands]
         self._build.packages = merged(self._build.packages, line.packages)
         self._build.python = line.python or self._build.python
         for number, text in line.ignored:
