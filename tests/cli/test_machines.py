@@ -78,7 +78,8 @@ def test_what_cannot_be_run_here_is_skipped_before_anybody_is_asked(harness, ser
     make_task("fruit", "echo apple > fruit.txt")
     ahead = record(harness, "--dry-run")
     assert "1 trial would make an unknown number of live calls" in ahead.out
-    assert "keyed: not runnable here: the variable NOT_SET_HERE is not set" in ahead.out
+    lacks = "keyed: not runnable here: the variable NOT_SET_HERE is not set; set it, and allow it"
+    assert f"{lacks} with --env NOT_SET_HERE" in ahead.out
     done = record(harness)
     assert done.code == 0
     assert "2 trials skipped:" in done.out

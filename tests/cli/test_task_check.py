@@ -166,7 +166,9 @@ def test_packages_that_cannot_be_had_leave_it_undecided(harness, monkeypatch):
     [reason] = [line for line in done.out.splitlines() if line.startswith("apples: ")]
     assert "PIP_INDEX_URL or pip.conf name another package index" in reason
     assert ("No matching" in done.out, "-v shows why in full." in done.out) == (False, True)
-    assert "No matching distribution" in harness("task", "check", "tasks", "-v").out
+    detailed = harness("task", "check", "tasks", "-v")
+    assert "No matching distribution" in detailed.out
+    assert ("No matching" in detailed.err, "1/1 apples: " in detailed.err) == (False, True)
 
 
 @pytest.mark.parametrize(
