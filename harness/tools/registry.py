@@ -19,7 +19,13 @@ from harness.protocols import Tool
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.tools.loop_thread import LoopThread
-from harness.tools.results import are_effects, as_outcome, raised
+from harness.tools.results import (
+    ENDS_WITH_RUN,
+    are_effects,
+    as_outcome,
+    raised,
+    timed_out,
+)
 from harness.values import Effect, ToolInvocation, ToolOutcome
 
 _LOG = logging.getLogger("harness.tools")
@@ -98,7 +104,13 @@ class Registry:
         """
         if invocation.may_take_s <= 0:
             return ToolOutcome("not run: the run's time is used up", "timed_out")
-        tool = self._tools[invocation.name]
+        token = ENDS_WITH_RUN.set(invocation.limit_s is not None)
+        try:
+            return self._run(self._tools[invocation.name], invocation)
+        finally:
+            ENDS_WITH_RUN.reset(token)
+
+    def _run(self, tool: Tool, invocation: ToolInvocation) -> ToolOutcome:
         results: queue.SimpleQueue[_Result] = queue.SimpleQueue()
         context = copy_context()
         started = time.monotonic()
@@ -156,7 +168,4 @@ def _failure(error: BaseException) -> _Result:
 
 
 def _timed_out(invocation: ToolInvocation) -> ToolOutcome:
-    if invocation.limit_s is not None:
-        # What was left differs from run to run, and so would what the model reads.
-        return ToolOutcome("timed out: the run's time is used up", "timed_out")
-    return ToolOutcome(f"timed out after {invocation.timeout_s:g} s", "timed_out")
+    return ToolOutcome(timed_out(invocation.timeout_s), "timed_out")

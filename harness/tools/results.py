@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import TypeGuard
 
 from pydantic import BaseModel
@@ -13,6 +14,9 @@ from harness.errors import error_line
 from harness.schema.record import Json, storable
 from harness.schema.signals import Blocked, RunRequest, Signal, Suspend
 from harness.values import Effect, ToolOutcome
+
+ENDS_WITH_RUN: ContextVar[bool] = ContextVar("harness_tool_ends_with_run", default=False)
+"""Whether the call that is made here has what is left of the run's time, and not its timeout."""
 
 
 def as_outcome(value: object) -> ToolOutcome:
@@ -32,6 +36,16 @@ def as_outcome(value: object) -> ToolOutcome:
 def raised(error: BaseException) -> ToolOutcome:
     """The outcome of a call that raised."""
     return ToolOutcome(content=storable(error_line(error)), status="raised")
+
+
+def timed_out(timeout_s: float) -> str:
+    """What is said of the call that is made here, and that took all of its time.
+
+    What is left of a run's time differs from run to run, and so would what the model reads.
+    """
+    if ENDS_WITH_RUN.get():
+        return "timed out: the run's time is used up"
+    return f"timed out after {timeout_s:g} s"
 
 
 def _wrap(value: object) -> ToolOutcome:

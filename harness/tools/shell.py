@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
 from harness.tools.machine import Machine
+from harness.tools.results import timed_out
 from harness.values import Effect, ToolOutcome
 
 OUTPUT_LIMIT = 8_000
@@ -52,7 +53,7 @@ def run_on(machine: Machine, command: Sequence[str], timeout_s: float) -> ToolOu
     result = machine.container.run(command, timeout_s=timeout_s)
     lines = [_cut(result.output.rstrip("\n"))]
     if result.timed_out:
-        lines.append(f"[timed out after {timeout_s:g} s]")
+        lines.append(f"[{timed_out(timeout_s)}]")
     elif result.exit_code != 0:
         lines.append(f"[exit code {result.exit_code}]")
     text = "\n".join(line for line in lines if line) or "[no output]"

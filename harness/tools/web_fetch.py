@@ -13,6 +13,7 @@ from harness.schema.hosts import host_name, is_within
 from harness.schema.messages import ToolSpec
 from harness.schema.record import Json, JsonObject
 from harness.tools.page_text import page_text
+from harness.tools.results import timed_out
 from harness.values import Effect, ToolOutcome
 
 BYTES_LIMIT = 1_000_000
@@ -93,7 +94,7 @@ class WebFetch:
         except _RefusedError as error:
             return ToolOutcome(content=str(error), status="failed")
         except (_TooSlowError, httpx2.TimeoutException):
-            return ToolOutcome(content=f"timed out after {timeout_s:g} s", status="timed_out")
+            return ToolOutcome(content=timed_out(timeout_s), status="timed_out")
         except httpx2.HTTPError as error:
             return ToolOutcome(content=f"{url}: {error or type(error).__name__}", status="failed")
 

@@ -33,8 +33,11 @@ class Agent:
         self._registry = registry
         self.folder = folder
 
-    def __call__(self, name: str, timeout_s: float = 60, **arguments: Json) -> ToolOutcome:
-        return self._registry.invoke(ToolInvocation("call-1", name, arguments, 0, timeout_s))
+    def __call__(
+        self, name: str, timeout_s: float = 60, limit_s: float | None = None, **arguments: Json
+    ) -> ToolOutcome:
+        invocation = ToolInvocation("call-1", name, arguments, 0, timeout_s, limit_s)
+        return self._registry.invoke(invocation)
 
 
 @pytest.fixture
@@ -241,6 +244,13 @@ class TestShell:
     def test_at_the_timeout_the_output_so_far_is_shown(self, agent: Agent):
         outcome = agent("shell", command="echo started; sleep 1000", timeout_s=0.5)
         assert text(outcome) == ("timed_out", "started\n[timed out after 0.5 s]")
+
+    def test_at_the_end_of_the_runs_time_no_measured_rest_is_shown(self, agent: Agent):
+        outcome = agent("shell", command="echo started; sleep 1000", limit_s=0.4937)
+        assert text(outcome) == (
+            "timed_out",
+            "started\n[timed out: the run's time is used up]",
+        )
 
     @pytest.mark.parametrize("count", [2000, 2_000_000])
     def test_long_output_is_cut_in_the_middle(self, agent: Agent, count: int):

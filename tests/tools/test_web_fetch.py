@@ -232,8 +232,12 @@ def test_a_server_that_is_too_slow_times_out(site: Site):
     site.pages["/"] = drip
     tool = WebFetch(["127.0.0.1"])
     outcome = tool.call({"url": site.url("/")}, 0.2)
+    left = ToolInvocation("1", "web_fetch", {"url": site.url("/")}, 0, timeout_s=60, limit_s=0.2)
+    cut = Registry([tool]).invoke(left)
     done.set()
     assert (outcome.status, outcome.content) == ("timed_out", "timed out after 0.2 s")
+    # What was left differs from run to run.
+    assert cut.content == "timed out: the run's time is used up"
 
 
 @pytest.mark.parametrize(
