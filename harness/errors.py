@@ -10,6 +10,7 @@ HarnessError                      shown as one line: what, where, what to do nex
 │   ├── ContextExceededError
 │   ├── OverloadedError
 │   ├── MalformedAnswerError
+│   ├── OutOfTimeError            the run's time was over before the answer was there
 │   └── ReplayMissError           replay was asked for something that was never recorded
 └── InfrastructureError           the machine failed, not the agent: never scored
     └── SandboxError
@@ -56,6 +57,10 @@ class OverloadedError(ModelCallError):
 
 class MalformedAnswerError(ModelCallError):
     """The vendor answered with something its own format does not allow."""
+
+
+class OutOfTimeError(ModelCallError):
+    """The run's time was over before the answer was there; the run ends with it."""
 
 
 class ReplayMissError(ModelCallError):

@@ -52,6 +52,7 @@ class Provider(Protocol):
 
         Raises:
             ModelCallError: the call failed; the engine counts it.
+            OutOfTimeError: it was cut after `request.limit_s`; the run ends.
         """
         ...
 

@@ -48,6 +48,9 @@ class ModelRequest:
     cache_marks: bool = False
     """Mark what the vendor's prompt cache may keep: the system prompt and the last block of the
     last user message."""
+    limit_s: float | None = field(default=None, compare=False)
+    """What is left of the run's time, if that is limited: a call that takes longer is cut. It
+    depends on how long other calls took, and is no part of what a recorded answer is found by."""
     on_wire: Callable[[JsonObject], None] | None = field(default=None, compare=False, repr=False)
     """Shown the body of the vendor's request before it is sent, for debugging."""
 

@@ -19,6 +19,7 @@ from harness.errors import (
 )
 from harness.protocols import Dialect, OnDelta, Provider
 from harness.providers import anthropic_messages, ollama_chat
+from harness.providers.deadline import TimeIsUp, limited
 from harness.providers.ollama_call_ids import CallIds
 from harness.providers.sdk_client import vendor_of
 from harness.providers.wire_json import parsed
@@ -54,11 +55,15 @@ class DirectProvider:
         Raises:
             ReplayMissError: the recording holds no answer.
             ModelCallError: it holds a call that failed.
+            OutOfTimeError: it holds one that was cut when its time was over.
         """
         body = self.dialect.to_request(request, stream=on_delta is not None)
         if request.on_wire is not None:
             request.on_wire(body)
-        line = self._claimed(body)
+        with limited(request.limit_s):
+            line = self._claimed(body)
+            if line.response.is_out_of_time:
+                raise TimeIsUp
         try:
             turn, deltas = self._read(body, line.response, streamed=on_delta is not None)
         except (ModelCallError, _NotPlainError):

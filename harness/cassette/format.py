@@ -15,6 +15,8 @@ from harness.schema.results import Verdict
 from harness.schema.signals import RunRequest
 
 FORMAT: Literal[1] = 1
+OUT_OF_TIME = 0
+"""Status of a call that the end of the run's time cut: no HTTP answer has it."""
 _SUM_CHARS = 16
 _SEAL = re.compile(rb',"sum":"([0-9a-f]{16})"\}')
 _SEAL_LENGTH = len(b',"sum":""}') + _SUM_CHARS
@@ -56,6 +58,16 @@ class StoredResponse(_Written):
     body: Json
     cut: bool = False
     """Whether the agent closed the stream before its end; `body` holds what had come."""
+
+    @classmethod
+    def out_of_time(cls) -> StoredResponse:
+        """In place of an answer that had not come when the run's time was over."""
+        return cls(status=OUT_OF_TIME, type="text", body="", cut=True)
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether it stands in place of such an answer."""
+        return self.status == OUT_OF_TIME
 
 
 class HeaderLine(_Written):

@@ -75,12 +75,15 @@ class BudgetMeter:
                 return TerminationReason.BUDGET_EXCEEDED, reason
         return None
 
+    def left_s(self, *, elapsed_s: float) -> float | None:
+        """What is left of the run's time; None where that is not limited."""
+        limit = self.budget.max_duration_s
+        return None if limit is None else max(0.0, limit - elapsed_s)
+
     def cuts_tool_call(self, timeout_s: float, *, elapsed_s: float) -> float | None:
         """What is left of the run's time, or None where a call may take all of its timeout."""
-        limit = self.budget.max_duration_s
-        if limit is None or limit - elapsed_s >= timeout_s:
-            return None
-        return max(0.0, limit - elapsed_s)
+        left = self.left_s(elapsed_s=elapsed_s)
+        return None if left is None or left >= timeout_s else left
 
     def blocks_tool_call(self, effects: Sequence[Effect] | None) -> str | None:
         """Why a call that does this may not run, or None."""

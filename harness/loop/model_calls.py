@@ -6,7 +6,12 @@ import json
 import logging
 from dataclasses import replace
 
-from harness.errors import ContextExceededError, InfrastructureError, ReplayMissError
+from harness.errors import (
+    ContextExceededError,
+    InfrastructureError,
+    OutOfTimeError,
+    ReplayMissError,
+)
 from harness.loop.endings import Ending
 from harness.loop.events import EventLog
 from harness.loop.foreign import as_turn
@@ -114,6 +119,8 @@ class ModelCaller:
                 return Ending(TerminationReason.REPLAY_MISS, text)
             case InfrastructureError():
                 return Ending(TerminationReason.INFRASTRUCTURE_ERROR, text)
+            case OutOfTimeError():
+                return Ending(TerminationReason.DURATION_EXCEEDED, text)
             case ContextExceededError():
                 return Ending(TerminationReason.CONTEXT_EXCEEDED, text)
         if tag in ASIDE:

@@ -87,7 +87,8 @@ class ModelTurns:
 
     def _call(self, request: ModelRequest, tag: CallTag) -> ModelTurn | Ending | None:
         self.parts.control.phase = "model_call"
-        turn = self.parts.model.call(request, tag)
+        left = self.parts.budget.left_s(elapsed_s=self.parts.events.elapsed_s)
+        turn = self.parts.model.call(replace(request, limit_s=left), tag)
         self.parts.control.phase = "iteration"
         return turn
 
@@ -111,7 +112,8 @@ class ModelTurns:
             return None
         turn = self._aside(request, "compaction")
         if isinstance(turn, Ending):
-            return turn if turn.reason in UNSCORED else None
+            ends = turn.reason in UNSCORED or turn.reason is TerminationReason.DURATION_EXCEEDED
+            return turn if ends else None
         if isinstance(turn, ModelTurn):
             summary = Message(role="assistant", content=turn.content).text
             self.parts.requests.take_summary(summary)

@@ -8,6 +8,7 @@ import anthropic
 from anthropic.resources.messages import Messages
 
 from harness.providers.anthropic_messages import AnthropicMessages
+from harness.providers.deadline import keep_limits
 from harness.providers.sdk_client import SdkClient
 from harness.providers.stainless import Sdk, sdk_client
 
@@ -30,6 +31,7 @@ def client(*, base_url: str | None = None, api_key: str, timeout_s: float = 600)
 def _sdk(base_url: str, api_key: str, timeout_s: float) -> anthropic.Anthropic:
     """One SDK client per endpoint and key: building one costs more than a replayed call."""
     made = anthropic.Anthropic(base_url=base_url, api_key=api_key, timeout=timeout_s)
+    keep_limits(made._client)
     # This SDK alone finds out only when it is called.
     if made.api_key is None and made.auth_token is None and made.credentials is None:
         raise anthropic.AnthropicError("no API key was given or found")

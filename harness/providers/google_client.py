@@ -16,6 +16,7 @@ from google.genai import errors, types
 
 from harness.errors import AuthenticationError, HarnessError, MalformedAnswerError, ModelCallError
 from harness.providers import failures
+from harness.providers.deadline import keep_limits
 from harness.providers.google_generate import PATH_KEYS, GoogleGenerate
 from harness.providers.sdk_client import SdkClient
 from harness.providers.wire_json import parsed
@@ -87,6 +88,8 @@ class _Sdk:
 def _sdk(base_url: str, api_key: str, timeout_s: float) -> _Sdk:
     """One SDK client per endpoint and key: building one costs more than a replayed call."""
     version = VERSION.search(base_url)
+    http = httpx2.Client(follow_redirects=True)
+    keep_limits(http)
     options = types.HttpOptions(
         base_url=base_url[: version.start()] if version else base_url,
         api_version=version[1] if version else API_VERSION,
@@ -94,7 +97,7 @@ def _sdk(base_url: str, api_key: str, timeout_s: float) -> _Sdk:
         # As often as the other vendors' SDKs try.
         retry_options=types.HttpRetryOptions(attempts=3, initial_delay=0.5, jitter=0.25),
         # Otherwise an environment variable chooses the library, and with it the errors.
-        httpx_client=httpx2.Client(follow_redirects=True),
+        httpx_client=http,
     )
     return _Sdk(genai.Client(vertexai=False, api_key=api_key, http_options=options))
 

@@ -11,6 +11,7 @@ import ollama
 
 from harness.errors import ConfigurationError, HarnessError
 from harness.providers import failures
+from harness.providers.deadline import keep_limits
 from harness.providers.ollama_call_ids import CallIds
 from harness.providers.ollama_chat import OllamaChat
 from harness.providers.sdk_client import SdkClient
@@ -90,6 +91,7 @@ def _http(base_url: str, api_key: str, timeout_s: float) -> JsonClient:
         client = JsonClient(host=base_url, headers=headers, timeout=timeout_s)
     except (ValueError, httpx.InvalidURL) as error:
         raise ConfigurationError(f"base_url {base_url!r} is no URL: {error}") from error
+    keep_limits(client._client)
     if not api_key:
         # The package reads a key from the environment by itself.
         client._client.headers.pop("authorization", None)

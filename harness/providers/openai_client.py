@@ -9,6 +9,7 @@ import openai
 from openai.resources.chat.completions import Completions
 from openai.resources.responses import Responses
 
+from harness.providers.deadline import keep_limits
 from harness.providers.openai_chat import OpenAIChat
 from harness.providers.openai_responses import OpenAIResponses
 from harness.providers.sdk_client import SdkClient
@@ -47,4 +48,6 @@ def client(
 @cache
 def _sdk(base_url: str, api_key: str | None, timeout_s: float) -> openai.OpenAI:
     """One SDK client per endpoint and key: building one costs more than a replayed call."""
-    return openai.OpenAI(base_url=base_url, api_key=api_key, timeout=timeout_s)
+    made = openai.OpenAI(base_url=base_url, api_key=api_key, timeout=timeout_s)
+    keep_limits(made._client)
+    return made

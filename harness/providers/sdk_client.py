@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from harness.errors import HarnessError, MalformedAnswerError
 from harness.protocols import Dialect, OnDelta
 from harness.providers import failures
+from harness.providers.deadline import limited
 from harness.schema.messages import ModelTurn, StopReason, Text
 from harness.schema.record import Json, JsonObject
 from harness.values import ModelRequest
@@ -48,12 +49,14 @@ class SdkClient:
 
         Raises:
             ModelCallError: the call failed.
+            OutOfTimeError: it was cut when its time was over.
         """
         body = self.dialect.to_request(request, stream=on_delta is not None)
         if request.on_wire is not None:
             request.on_wire(body)
         try:
-            answer = self._send(body) if on_delta is None else self._stream(body, on_delta)
+            with limited(request.limit_s):
+                answer = self._send(body) if on_delta is None else self._stream(body, on_delta)
             return self.dialect.from_response(answer)
         except failures.RefusedError as refusal:
             return ModelTurn(content=(Text(text=str(refusal)),), stop=StopReason.REFUSAL)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import ModelCallError
+from harness.errors import ModelCallError, OutOfTimeError
 from harness.providers.scripted import turn
 from harness.schema.loop_config import TerminationReason as Reason
 from harness.schema.messages import Message, StopReason, Text, ToolCall, ToolResult, Usage
@@ -186,6 +186,33 @@ def test_a_tool_gets_no_more_than_is_left_of_the_runs_time() -> None:
     waited, looked = trajectory.messages[-1].tool_results
     assert waited.content == "timed out: the run's time is used up"
     assert looked.content == "not run: the run's time is used up"
+
+
+def test_a_model_call_is_told_what_is_left_of_the_runs_time() -> None:
+    ticks = {"now": 0.0}
+
+    def wait(_: JsonObject) -> Json:
+        ticks["now"] = 5.0
+        return "waited"
+
+    script = [turn(calls=[call("1", "wait")]), DONE]
+    wait_tool = FunctionTool("wait", wait)
+    clock = {"clock": lambda: ticks["now"]}
+    _, limited = run(script, tools=[wait_tool], setup=clock, budget={"max_duration_s": 8})
+    assert [request.limit_s for request in limited.requests] == [8.0, 3.0]
+    _, free = run(script, tools=[wait_tool], setup=clock)
+    assert [request.limit_s for request in free.requests] == [None, None]
+
+
+def test_a_model_call_that_is_cut_ends_the_run_with_the_last_text() -> None:
+    trajectory, provider = run(
+        [turn("I look.", calls=[call("1", "look")]), OutOfTimeError("the call was cut"), DONE],
+        tools=LOOKS,
+        llm_error_threshold=3,
+    )
+    assert trajectory.termination_reason is Reason.DURATION_EXCEEDED
+    assert (trajectory.final_text, trajectory.error) == ("I look.", "the call was cut")
+    assert len(provider.requests) == 2
 
 
 def test_time_that_a_tool_took_ends_the_run_before_the_next_model_call() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from harness.errors import ModelCallError
+from harness.errors import ModelCallError, OutOfTimeError
 from harness.loop.compaction import SYSTEM, Compactor
 from harness.loop.window import SlidingWindow, estimate_tokens
 from harness.providers.scripted import turn
@@ -218,6 +218,17 @@ def test_the_engine_sends_the_summary_and_returns_the_whole_conversation():
     assert trajectory.final_text == "done"
     assert (trajectory.model_calls, trajectory.iterations) == (5, 4)
     assert set(trajectory.usage_by_tag) == {"main", "compaction"}
+
+
+def test_a_compaction_that_is_cut_when_the_time_is_over_ends_the_run():
+    looks = [turn(calls=[call(f"c{n}", "look", n=n)]) for n in range(3)]
+    trajectory, provider = run(
+        [*looks, OutOfTimeError("cut"), turn("done")],
+        tools=[returns("look", "x" * 400)],
+        compaction={"above_tokens": 300},
+    )
+    assert trajectory.termination_reason is TerminationReason.DURATION_EXCEEDED
+    assert len(provider.requests) == 4
 
 
 def test_a_compaction_that_fails_does_not_end_the_run():

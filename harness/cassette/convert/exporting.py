@@ -60,6 +60,8 @@ def vcr_data(view: CassetteView, *, base_url: str | None = None) -> dict[str, An
     interactions = []
     for call in _by_trial(view, calls):
         line = call.entry.line
+        if line.response.is_out_of_time:
+            continue
         sent = sent_request(
             call.entry.endpoint,
             view.parameters[line.parameters].body,

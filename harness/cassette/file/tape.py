@@ -27,6 +27,7 @@ from harness.cassette.format import (
 from harness.cassette.request.canonical import DIGEST_CHARS, CanonicalRequest, digest
 from harness.cassette.response.sameness import same_trial
 from harness.errors import CassetteError, HarnessError
+from harness.providers.deadline import limit_s
 from harness.redaction import Redactor
 from harness.schema.record import JsonObject
 from harness.schema.results import Verdict
@@ -186,7 +187,8 @@ class Tape:
 
         Where there are several, the one that this variant's recorded trial used, else the first
         that is no error for good, its own before others'. A variant whose trial made the request,
-        but less often, gets none of another's.
+        but less often, gets none of another's. A call that was cut when its run's time was over is
+        an answer only to one that has no more time.
 
         Args:
             request_digest: The digest of the request.
@@ -199,11 +201,11 @@ class Tape:
         """
         names = self.index.answers(f"{request_digest}.{ordinal}")
         for name in names:
-            if name in used:
-                return self.interaction(name)
+            if name in used and is_answer_here(line := self.interaction(name)):
+                return line
         # Nobody says that there is no other answer, in a line that is damaged.
         self.check()
-        lines = [self.interaction(name) for name in names]
+        lines = [line for line in map(self.interaction, names) if is_answer_here(line)]
         earlier = (f"{request_digest}.{before}" for before in range(ordinal if lines else 0))
         if any(name in used for key in earlier for name in self.index.answers(key)):
             # The trial made this request, and less often than others did.
@@ -373,6 +375,12 @@ class Tape:
         if self.journal is None:
             raise CassetteError("there is no cassette file to read from or write to")
         return self.journal
+
+
+def is_answer_here(line: InteractionLine) -> bool:
+    """Whether the call that is being made has no more time than one that was cut had."""
+    left = limit_s()
+    return not line.response.is_out_of_time or (left is not None and left <= line.latency_s)
 
 
 def free_name(key: str, taken: Container[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from harness.cassette.request.canonical import CanonicalRequest, canonical_reque
 from harness.cassette.response.body import response_bytes
 from harness.cassette.response.events import event_pieces
 from harness.errors import HarnessError, ReplayMissError
+from harness.providers.deadline import limit_s
 
 _ERROR_TYPES: Final = {
     400: ("invalid_request_error", "INVALID_ARGUMENT"),
@@ -47,6 +49,14 @@ class Live:
         self.use.session.append(
             self.request, response, latency_s=latency_s, first_byte_s=first_byte_s
         )
+
+    def out_of_time(self) -> None:
+        """Record that there was no answer when the run's time was over.
+
+        It took a grain more than what was left: so it does on replay, however that is rounded.
+        """
+        latency_s = (math.ceil((limit_s() or 0.0) * 10_000) + 1) / 10_000
+        self.use.session.append(self.request, StoredResponse.out_of_time(), latency_s=latency_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from harness.cassette.http.answer import Live
 from harness.cassette.response.body import store_response, unpacker
 from harness.cassette.response.events import EventReader, is_json_lines, is_server_sent
+from harness.providers.deadline import TimeIsUp
 
 
 class Recording:
@@ -37,6 +38,9 @@ class Recording:
         try:
             yield
         except GeneratorExit:  # the agent reads no further: it will say so
+            raise
+        except TimeIsUp:
+            self.out_of_time()
             raise
         except BaseException:
             self.give_up()
@@ -74,6 +78,13 @@ class Recording:
         """The connection failed: there is no answer to record."""
         with self._lock:
             self._close()
+
+    def out_of_time(self) -> None:
+        """The run's time was over before the answer was whole: it is recorded as none."""
+        with self._lock:
+            if self._open:
+                self._close()
+                self._live.out_of_time()
 
     def _append(self, *, cut: bool) -> None:
         self._close()

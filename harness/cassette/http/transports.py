@@ -22,6 +22,7 @@ from harness.cassette.http.streams import (
     left_s,
 )
 from harness.cassette.response.body import response_bytes
+from harness.providers.deadline import TimeIsUp
 
 _Handle = Callable[[Any, Any], Any]
 _AsyncHandle = Callable[[Any, Any], Awaitable[Any]]
@@ -66,8 +67,12 @@ def _handle(library: ModuleType, handle: _Handle) -> _Handle:
                 time.sleep(left_s(found, found.wait_s))
             return response_to(library, request, found)
         _ask_for_plain(request)
-        with seen():
-            response = handle(transport, request)
+        try:
+            with seen():
+                response = handle(transport, request)
+        except TimeIsUp:
+            found.out_of_time()
+            raise
         recording = _recording(found, response)
         if recording is not None:
             body = Tee(response.stream, recording)
@@ -142,6 +147,8 @@ def response_to(library: ModuleType, request: Any, answer: Answer) -> Any:
     if answer.ending == "timeout":
         raise library.ReadTimeout("Injected fault: the answer never came.", request=request)
     stored = answer.response
+    if stored.is_out_of_time:
+        raise TimeIsUp
     if answer.timed or answer.ending == "cut" or stored.cut:
         body = Paced(answer, functools.partial(_broken, library, request, answer))
     else:

@@ -250,7 +250,12 @@ def explain(
             f"The nearest one was recorded on {nearest.recorded_on} by variant"
             f" {nearest.variant!r}; {nearest.equal_messages} of {count} messages are equal."
         )
-        if found.cause == REPETITION:
+        if found.cause == REPETITION and nearest.had_s is not None:
+            parts.append(
+                f"It is the same request, which was cut after {nearest.had_s:g} s: its run's time"
+                " was used up. Now there is more time."
+            )
+        elif found.cause == REPETITION:
             parts.append("It is the same request, made more often than it was recorded.")
         else:
             parts.append(f"First difference, in {found.cause}:\n{found.difference}")

@@ -32,6 +32,8 @@ class Nearest:
     recorded_on: str
     endpoint: str
     parameters: JsonObject
+    had_s: float | None = None
+    """The time it had, where it was cut when that was over."""
 
     def redacted(self, redactor: Redactor) -> Nearest:
         """The same without secrets: a key may have been recorded before it was known as one."""
@@ -121,6 +123,7 @@ class _Search:
             line.recorded_at.date().isoformat(),
             parameters.endpoint,
             parameters.body,
+            line.latency_s if line.response.is_out_of_time else None,
         )
 
     def _read_parameters(self, name: str) -> tuple[ParametersLine, int]:

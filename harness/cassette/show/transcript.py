@@ -43,6 +43,8 @@ def answered_turn(endpoint: str, response: StoredResponse) -> ModelTurn | None:
 def answer(turn: ModelTurn | None, response: StoredResponse) -> list[Passage]:
     """The passages of an answer."""
     if turn is None:
+        if response.is_out_of_time:
+            return [Passage("No answer", "The run's time was over.")]
         title = "Answer" if response.status == 200 else f"Answer: status {response.status}"
         body = plain(response.body)
         return [Passage(title, _SIGNED.sub(_measured, body) if response.type == "base64" else body)]

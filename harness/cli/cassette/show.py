@@ -200,7 +200,7 @@ def _facts(one: SpokenCall) -> Iterator[str]:
         yield _STOPS[one.turn.stop]
     if (model := answering_model(line.response)) is not None:
         yield model
-    if line.response.cut:
+    if line.response.cut and not line.response.is_out_of_time:
         yield "closed before its end"
     if line.repeats:
         yield "also given to every later request like it"
