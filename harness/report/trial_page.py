@@ -17,6 +17,7 @@ from harness.report.conversation import (
     result_kinds,
 )
 from harness.report.marks import Mark, ending_label
+from harness.schema.loop_config import TerminationReason
 from harness.schema.record import Json
 from harness.schema.results import RequestChange, TrialRecord, Untold
 from harness.schema.trajectory import Trajectory
@@ -184,6 +185,10 @@ def _ending_facts(trajectory: Trajectory) -> list[Fact]:
     if last is not None and last.data.get("phase") is not None:
         phase = str(last.data["phase"]).replace("_", " ")
         found.append(Fact("Cancelled during", phase))
+    if trajectory.termination_reason is TerminationReason.DURATION_EXCEEDED:
+        spent = numbers.seconds(trajectory.duration_s)
+        said = f"{spent}, which counts for its limit; of what is replayed, as it was recorded"
+        found.append(Fact("Agent's time", said))
     if trajectory.wrapped_up:
         found.append(Fact("Wrapped up", "yes: a last call without tools gave the final text"))
     if trajectory.truncated:

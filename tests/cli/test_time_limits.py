@@ -39,6 +39,9 @@ def test_a_call_that_takes_longer_ends_the_run_and_replays_to_the_same(
         again = harness(*OPTIONS, "--front", front, "--out", front)
         assert again.code == 0, again.err
         assert trials_of(tmp_path / front) == first
+    # A replay takes no time, and what ended the run is the time that was recorded.
+    story = harness("show", "direct", "fruit/plain/0").out
+    assert "Agent's time: 3.00 s, which counts for its limit" in story
     longer = harness(*OPTIONS, "--timeout-multiplier", "2")
     assert longer.code == 3
     assert "replay_miss" in longer.err
