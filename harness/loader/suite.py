@@ -71,7 +71,7 @@ def load_suite(
         )
     changes = parse_overrides(overrides, file)
     loaded, left_out = _load_tasks(folder, on_broken)
-    tasks = tuple(_with_model_overrides(task, changes.model) for task in loaded)
+    tasks = tuple(_with_overrides(task, changes) for task in loaded)
     variants = tuple(_variant(entry, file, changes, path, preset) for entry in file.variants)
     suite = Suite(
         name=file.name,
@@ -107,6 +107,19 @@ def resolve_model(variant: Variant, task: Task) -> ModelConfig:
     return validated(ModelConfig, variant.model.model_dump(mode="json") | task.model, where=where)
 
 
+def resolve_variant(variant: Variant, task: Task) -> Variant:
+    """The variant of a trial: with the keys of the loop that the task overrides.
+
+    Raises:
+        ConfigurationError: a combination of settings that a loop cannot have.
+    """
+    if not task.loop:
+        return variant
+    loop = merge(variant.loop.model_dump(mode="json", exclude_unset=True), task.loop)
+    where = f"{task.folder / 'task.toml'}: metadata.harness.loop"
+    return variant.model_copy(update={"loop": validated(LoopConfig, loop, where=where)})
+
+
 def _variant(
     entry: VariantFile,
     file: SuiteFile,
@@ -137,10 +150,14 @@ def _variant(
     )
 
 
-def _with_model_overrides(task: Task, change: Mapping[str, Any]) -> Task:
-    """`--set model.x` also wins where a task names x itself."""
-    wins = {key: value for key, value in change.items() if key in task.model}
-    return task.model_copy(update={"model": task.model | wins}) if wins else task
+def _with_overrides(task: Task, changes: Overrides) -> Task:
+    """`--set model.x` and `--set loop.x` also win where a task names x itself."""
+    model, loop = _won(task.model, changes.model), _won(task.loop, changes.loop)
+    return task.model_copy(update={"model": model, "loop": loop})
+
+
+def _won(own: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    return merge(own, {key: value for key, value in change.items() if key in own})
 
 
 def _load_tasks(
@@ -178,10 +195,13 @@ def _check_fit(suite: Suite, path: Path, left_out: Sequence[str]) -> None:
         if names.count(name) > 1:
             raise ConfigurationError(f"{path}: two variants are called {name!r}; rename one")
     for variant in suite.variants:
-        _check_loop(variant, path)
+        _check_loop(variant, f"{path}: variant {variant.name!r}: loop")
         _check_patterns(variant, (*(task.name for task in suite.tasks), *left_out), path)
         for task in suite.tasks:
             if applies(variant, task):
+                if task.loop:
+                    where = f"{task.folder / 'task.toml'}: metadata.harness.loop"
+                    _check_loop(resolve_variant(variant, task), where)
                 _check_model(resolve_model(variant, task), variant, path)
                 _check_reflection(variant, task, path)
 
@@ -203,8 +223,11 @@ def _check_model(model: ModelConfig, variant: Variant, path: Path) -> None:
                 )
 
 
-def _check_loop(variant: Variant, path: Path) -> None:
-    where = f"{path}: variant {variant.name!r}: loop"
+def _check_loop(variant: Variant, where: str) -> None:
+    if variant.loop.raise_on_failure:
+        raise ConfigurationError(
+            f"{where}.raise_on_failure = true: a trial must end with a result; leave it out"
+        )
     if variant.loop.history == "continue":
         raise ConfigurationError(
             f"{where}.history = 'continue': each trial is one run with a loop of its own; leave it"

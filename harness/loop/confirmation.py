@@ -51,6 +51,8 @@ class Confirmation:
 
     def rearm(self) -> None:
         """Forget the question: the model went on working."""
+        if self.config.mode == "counted":
+            return
         self.pending = False
         self.prompts_in_row = 0
 
@@ -58,7 +60,7 @@ class Confirmation:
         """Decide about a text-only turn that would otherwise be the answer."""
         if not self.config.enabled:
             return Accept(text, confirmed=None)
-        if self.pending:
+        if self.pending and self.config.mode != "counted":
             decision = self._judge_answer(text)
             if decision is not None:
                 return decision

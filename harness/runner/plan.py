@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.errors import BadInputError
 from harness.loader.reading import known
 from harness.loader.scenarios import is_scenarios
-from harness.loader.suite import applies, resolve_model
+from harness.loader.suite import applies, resolve_model, resolve_variant
 from harness.schema.recording import RecordingRules
 from harness.schema.suite import ModelConfig, Suite, Task, Variant
 
@@ -104,9 +104,9 @@ def plan(
             specs = tuple(
                 TrialSpec(
                     suite=suite.name,
-                    system=suite.system,
+                    system=suite.system if task.system is None else task.system,
                     task=task,
-                    variant=variant,
+                    variant=resolve_variant(variant, task),
                     model=resolve_model(variant, task),
                     repeat=repeat,
                 )

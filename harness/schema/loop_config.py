@@ -62,8 +62,9 @@ class Confirm(Record):
     """Asking back before a text answer is accepted."""
 
     enabled: bool = False
-    mode: Literal["structured", "second_text"] = "structured"
-    """`structured`: COMPLETED or CONTINUE is asked for; `second_text`: the next text is it."""
+    mode: Literal["structured", "second_text", "counted"] = "structured"
+    """`structured`: COMPLETED or CONTINUE is asked for; `second_text`: the next text is it;
+    `counted`: the text after `max_prompts` questions in the whole run is it."""
     max_prompts: int = Field(default=2, ge=1)
     """Questions in a row before the text is accepted unconfirmed."""
     prompt: str | None = None

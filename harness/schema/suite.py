@@ -127,6 +127,10 @@ class Task(Record):
     expected_endings: tuple[TerminationReason, ...] = (TerminationReason.COMPLETED,)
     model: JsonObject = Field(default_factory=dict)
     """Keys of the suite's model that this task overrides."""
+    loop: JsonObject = Field(default_factory=dict)
+    """Keys of a variant's loop that this task overrides."""
+    system: str | None = None
+    """System prompt; None is the suite's."""
     tags: tuple[str, ...] = ()
     typos: tuple[str, ...] = ()
     """Keys of its settings that mean nothing and are close to one that does."""

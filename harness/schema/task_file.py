@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from harness.schema.loop_config import TerminationReason
+from harness.schema.loop_config import LoopConfig, TerminationReason
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject, Record
 from harness.schema.suite import OutputConfig
@@ -302,6 +302,10 @@ class HarnessSection(Record):
     )
     model: JsonObject = Field(default_factory=dict)
     """Keys of the suite's `[model]` that this task overrides."""
+    loop: LoopConfig = LoopConfig()
+    """Keys of `[loop]`, of the preset and of the variant that this task overrides."""
+    system: str | None = None
+    """System prompt of this task; None is the suite's."""
     tags: tuple[str, ...] = ()
 
 

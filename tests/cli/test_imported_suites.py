@@ -150,9 +150,9 @@ def test_a_conversation_that_a_limit_cut_ends_at_a_limit(harness: Harness):
         for name, one in trials.items()
     } == {
         "confirmed": ("terminus2", "completed", 3),
-        "cut": ("terminus2-2-turns", "max_iterations", 2),
-        "unsure": ("terminus2-unconfirmed", "completed", 2),
-        "d": ("default-2-turns-talk", "max_iterations", 2),
+        "cut": ("terminus2", "max_iterations", 2),
+        "unsure": ("terminus2", "completed", 2),
+        "d": ("default", "completed", 2),
     }
     assert settings("cut/task.toml")["metadata"]["harness"]["expected_endings"] == [
         "max_iterations"
@@ -174,7 +174,8 @@ def test_skills_that_were_told_of_are_there_again(harness: Harness):
 def test_further_conversations_are_added_and_nothing_is_written_over(harness: Harness):
     imported(harness, a=CONFIRMED)
     imported(harness, b=CUT)
-    assert [one["tasks"] for one in settings("suite.toml")["variants"]] == [["confirmed"], ["cut"]]
+    [variant] = settings("suite.toml")["variants"]
+    assert (variant["name"], "tasks" in variant) == ("terminus2", False)
     assert len(run(harness)) == 2
     before = Path("suites/imported/suite.toml").read_text()
     in_file(Path("c.json"), told("Hi", "Hello", task="c"))
@@ -283,7 +284,7 @@ def test_tools_of_others_are_answered_as_recorded(harness: Harness):
     assert (result["content"], result["is_error"]) == ("12 lines", False)
     # In the other one somebody talks on after an answer, and no tool is declared.
     assert (trials["b"]["termination_reason"], trials["b"]["tool_calls_made"]) == (
-        "max_iterations",
+        "completed",
         1,
     )
     live = run(harness, "--tools", "live", "--task", "a", out="live")
@@ -329,7 +330,7 @@ def test_whatever_a_recording_says_is_what_the_suite_says(odd: str, harness: Har
     talk["messages"].insert(0, {"role": "system", "content": f"Say {odd}."})
     imported(harness, a=talk)
     written = odd.replace("\0", "\ufffd")
-    assert settings("suite.toml")["system"] == f"Say {written}."
+    assert settings("odd/task.toml")["metadata"]["harness"]["system"] == f"Say {written}."
     assert settings("odd/task.toml")["metadata"]["harness"]["model"]["name"] == written
     assert run(harness)["odd"]["termination_reason"] == "completed"
 
@@ -387,7 +388,7 @@ def test_what_harbor_writes_of_terminus_replays_as_calls(harness: Harness):
     ]  # fmt: skip
     imported(harness, a=story)
     [trial] = run(harness).values()
-    assert (trial["variant"], trial["model_calls"]) == ("default-3-turns", 3)
+    assert (trial["variant"], trial["model_calls"]) == ("default", 3)
     assert (trial["termination_reason"], trial["miss"]) == ("max_iterations", None)
     story = json.loads(Path("run", trial["trajectory"]).read_text())
     results = [
@@ -397,3 +398,81 @@ def test_what_harbor_writes_of_terminus_replays_as_calls(harness: Harness):
         if block["type"] == "tool_result"
     ]
     assert results == ["", "New Terminal Output:\nx", "Sure?", "", ""]
+
+
+def step(source: str, message: str, *calls: str) -> dict[str, Any]:
+    """A step of ATIF; a call of the agent's is answered."""
+    made = [{"tool_call_id": f"{name}1", "function_name": name, "arguments": {}} for name in calls]
+    results = [{"source_call_id": call["tool_call_id"], "content": "ok"} for call in made]
+    told = {"tool_calls": made, "observation": {"results": results}} if made else {}
+    return {"source": source, "message": message, **told}
+
+
+def exported(system: str, *steps: dict[str, Any], repeat: int, ending: str) -> dict[str, Any]:
+    """A trial as `harness report --format atif` writes it."""
+    every = [step("system", system), step("user", "Count."), *steps]
+    return {
+        "schema_version": "ATIF-v1.8",
+        "agent": {"name": "loop-harness", "version": "1", "model_name": "tiny"},
+        "steps": [{"step_id": at, **one} for at, one in enumerate(every, start=1)],
+        "extra": {
+            "task": "count",
+            "variant": "plain",
+            "repeat": repeat,
+            "termination_reason": ending,
+        },
+    }
+
+
+def test_exported_trials_replay_to_their_endings_under_one_variant(harness: Harness):
+    look, agent = step("agent", "", "look"), "agent"
+    ask = step("user", "Sure?")
+    answered = exported("One.", look, step(agent, "12."), repeat=0, ending="completed")
+    asked = exported(
+        "Two.",
+        *(step(agent, "12?"), ask, look, step(agent, "12??"), ask, step(agent, "12.")),
+        repeat=1,
+        ending="completed",
+    )
+    handed = exported(
+        "Three.",
+        *(step(agent, "Hm."), step("user", "Go on."), step(agent, "", "output")),
+        repeat=2,
+        ending="completed",
+    )
+    gave_up = exported("Four.", look, step(agent, "12."), repeat=3, ending="no_output")
+    imported(harness, a=answered, b=asked, c=handed, d=gave_up)
+    trials = run(harness)
+    assert {
+        name: (one["variant"], one["termination_reason"], one["served"])
+        for name, one in trials.items()
+    } == {
+        "count-plain-0": ("default", "completed", 2),
+        "count-plain-1": ("default", "completed", 4),
+        "count-plain-2": ("default", "completed", 2),
+        "count-plain-3": ("default", "max_iterations", 2),
+    }
+    # Each has its own system prompt; of one reply that was always the same nothing is lost.
+    differing = {name: one["request_differences"] for name, one in trials.items()}
+    assert differing == {
+        "count-plain-0": 0,
+        "count-plain-1": 0,
+        "count-plain-2": 1,
+        "count-plain-3": 0,
+    }
+
+
+@pytest.mark.parametrize("opening", ["Count.", "system"])
+def test_terminus_is_known_by_its_answers_wherever_it_was_told(opening: str, harness: Harness):
+    talk = told("Count.", turn("ls\n"), OUTPUT, turn(complete=True), SURE, turn(complete=True))
+    if opening == "system":
+        talk["messages"].insert(0, {"role": "system", "content": SKILLED})
+    imported(harness, a=talk)
+    [trial] = run(harness).values()
+    preset = "terminus2-skills" if opening == "system" else "terminus2"
+    assert (trial["variant"], trial["termination_reason"], trial["served"]) == (
+        preset,
+        "completed",
+        3,
+    )
+    assert Path("suites/imported/a/environment/skills/counting").is_dir() is (opening == "system")

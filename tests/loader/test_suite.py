@@ -6,6 +6,7 @@ import pytest
 
 from harness.errors import BadInputError, ConfigurationError
 from harness.loader.suite import applies, load_suite, resolve_model
+from harness.runner.plan import plan
 from harness.schema.suite import Suite
 from tests.loader.suite_folders import OUTPUT, SUITE, make_suite, make_task
 
@@ -279,3 +280,33 @@ def test_a_preset_that_would_ask_a_callback_can_be_used(tmp_path: Path):
     assert suite.variants[0].loop.on_limit == "callback"
     make_suite(tmp_path, suite=SUITE.replace("max_iterations = 8", 'on_limit = "callback"'))
     assert load_suite(tmp_path, preset="onering").variants[0].loop.on_limit == "wrap_up"
+
+
+def test_a_task_has_its_own_prompt_and_loop_and_an_override_wins(tmp_path: Path):
+    make_suite(tmp_path, tasks=("count", "other"))
+    config = '[metadata.harness]\nsystem = " Mine. "\nloop.max_iterations = 3\n'
+    make_task(tmp_path / "count", config=config)
+    for overrides, limits in ((), (3, 8)), (["loop.max_iterations=5"], (5, 5)):
+        cells = plan(load_suite(tmp_path, overrides=overrides), repeats=1)
+        specs = [spec for cell in cells for spec in cell.specs]
+        assert [spec.system for spec in specs] == ["Mine.", "You work in /workspace."]
+        assert tuple(spec.variant.loop.max_iterations for spec in specs) == limits
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("loop.max_iteration = 3", "max_iteration"),
+        ("loop.raise_on_failure = true", "raise_on_failure = true: a trial must end"),
+        ('loop.history = "continue"', "history = 'continue'"),
+        ('loop.stop_when = ["mine"]', "stop_when[0] = 'mine'"),
+        ("loop.hard_limit = 2", "soft_limit 4 would never warn"),
+    ],
+)
+def test_a_tasks_loop_is_checked_with_file_and_key(line: str, said: str, tmp_path: Path):
+    make_suite(tmp_path, suite=SUITE.replace("max_iterations = 8", "soft_limit = 4"))
+    make_task(tmp_path / "count", config=f"[metadata.harness]\n{line}")
+    with pytest.raises(BadInputError) as raised:
+        load_suite(tmp_path)
+    for word in ("count/task.toml: metadata.harness.loop", said):
+        assert word in str(raised.value)

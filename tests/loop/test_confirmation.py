@@ -138,3 +138,16 @@ def test_confirmations_take_iterations_and_are_charged() -> None:
     trajectory, provider = run(turns, confirm=STRUCTURED, budget={"max_iterations": 2})
     assert trajectory.termination_reason is Reason.BUDGET_EXCEEDED
     assert (len(provider.requests), trajectory.output) == (2, {"response": "b"})
+
+
+@pytest.mark.parametrize("max_prompts", [1, 2])
+def test_counted_questions_are_asked_over_the_whole_run(max_prompts: int) -> None:
+    look = turn(calls=[call("l1", "look")])
+    turns = [turn("COMPLETED: a"), look, turn("CONTINUE: b"), look, turn("c")]
+    confirm: Json = {"enabled": True, "mode": "counted", "max_prompts": max_prompts}
+    trajectory, _ = run(turns, tools=[returns("look", "seen")], confirm=confirm)
+    assert trajectory.termination_reason == Reason.COMPLETED
+    assert (asked(trajectory), trajectory.final_text) == (
+        max_prompts,
+        ["CONTINUE: b", "c"][max_prompts - 1],
+    )

@@ -69,6 +69,7 @@ class _Agent(_Read):
 class _Trajectory(_Read):
     schema_version: str
     session_id: str | None = None
+    extra: JsonObject | None = None
     agent: _Agent
     steps: list[_Step] = Field(min_length=1)
     subagent_trajectories: list[Json] | None = None
@@ -108,7 +109,17 @@ def read_atif(data: JsonObject) -> tuple[Transcript, JsonObject, list[str]]:
     meta: JsonObject = {"agent": f"{agent.name} {agent.version}", "schema_version": version}
     if trajectory.session_id is not None:
         meta["session_id"] = trajectory.session_id
+    meta |= dict(_about(trajectory.extra or {}))
     return Transcript(messages, answers, tools or None, screens), meta, list(_left_out(trajectory))
+
+
+def _about(extra: JsonObject) -> Iterator[tuple[str, Json]]:
+    """What our own exports say of the trial: what it was, and how it ended."""
+    if isinstance(task := extra.get("task"), str) and task:
+        told = (extra.get(key) for key in ("variant", "repeat"))
+        yield "task", "-".join((task, *(str(one) for one in told if isinstance(one, str | int))))
+    if isinstance(ending := extra.get("termination_reason"), str):
+        yield "termination_reason", ending
 
 
 def _is_answer(step: _Step) -> bool:

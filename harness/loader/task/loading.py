@@ -71,6 +71,8 @@ def load_task(folder: Path) -> Task:
         typos=tuple(line for line in unknown if _MEANT in line),
         expected_endings=ours.expected_endings,
         model=ours.model,
+        loop=ours.loop.model_dump(mode="json", exclude_unset=True),
+        system=None if ours.system is None else ours.system.strip(),
         tags=ours.tags,
         digest=_digest(folder, (*layout.seen, *_asked(layout), *judged)),
         tests_digest=_digest(folder, judged),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from harness.errors import BadInputError
 from harness.loader.plain import is_task
@@ -127,53 +127,46 @@ def _files(task: ImportedTask) -> Iterator[tuple[str, str]]:
 def _task_file(task: ImportedTask) -> str:
     told = task.told
     ours: dict[str, Any] = {"verifier": False, "model": asking_model(told)}
+    ours |= {"system": told.system, "loop": _loop(told)}
     if told.preset == "default":
         # Ours of the same name may take other arguments, and give something else.
         ours["tools"] = []
         ours["recorded_tools"] = [tool.model_dump(mode="json") for tool in told.tools]
-    facts: dict[str, Any] = {
-        "source": task.source,
-        "preset": told.preset,
-        "turns": told.turns,
-        "completes": told.completes,
-        "confirms": told.confirms,
-        "is_talk": told.is_talk,
-        "repeats": task.repeats,
-        "system": told.system,
-    }
+    if told.handed_in is not None:
+        ours["output"] = {"name": told.handed_in, "schema": {"type": "object"}}
+    facts = {"source": task.source, "preset": told.preset, "repeats": task.repeats}
     if not told.completes:
         ours["expected_endings"] = ["max_iterations"]
     parts = ('schema_version = "1.4"', *_table("metadata.harness", ours))
     return "\n\n".join((*parts, *_table(f"metadata.{_IMPORTED}", facts))) + "\n"
 
 
+def _loop(told: Told) -> dict[str, Any]:
+    """Settings with which our loop takes as many turns as the conversation, and ends as it did."""
+    # Where a limit ended it, ours does so after as many turns.
+    loop: dict[str, Any] = {"max_iterations": told.turns}
+    if told.preset != "default":
+        if told.completes and told.confirms != (told.preset in _ASKS):
+            loop["confirm"] = {"enabled": told.confirms, "mode": "second_text"}
+    elif told.handed_in is not None or not told.completes:
+        # In place of whoever talked to the agent: a reminder after each of its answers.
+        loop |= {"text_only": "nudge", "nudge_max": told.turns}
+    elif told.replies:
+        # A question, which is what was said where that was always the same.
+        asked = {"enabled": True, "mode": "counted", "max_prompts": len(told.replies)}
+        one = set(told.replies)
+        loop["confirm"] = asked | ({"prompt": one.pop()} if len(one) == 1 else {})
+    return loop
+
+
 class _Facts(Record):
-    """How a task's conversation went, as its task.toml says."""
+    """What a suite must know of its tasks, as their task.toml says."""
+
+    model_config = ConfigDict(extra="ignore")
 
     source: str
     preset: str
-    turns: int = Field(ge=1)
-    completes: bool
-    confirms: bool
-    is_talk: bool
     repeats: int = Field(ge=1)
-    system: str
-
-    @property
-    def variant(self) -> tuple[str, dict[str, object]]:
-        """The name of the variant that replays it, and how that ends otherwise than the preset."""
-        name, loop = self.preset, dict[str, object]()
-        if self.completes and self.confirms != (self.preset in _ASKS):
-            name += "-confirmed" if self.confirms else "-unconfirmed"
-            loop["confirm"] = {"enabled": self.confirms, "mode": "second_text"}
-        if not self.completes:
-            # A limit ended it: ours does so after as many turns.
-            name += f"-{self.turns}-turns"
-        if self.is_talk:
-            # In place of whoever talked to the agent: a reminder after each of its answers.
-            loop |= {"text_only": "nudge", "nudge_max": self.turns}
-            name += "-talk"
-        return name, loop
 
 
 def _facts_in(folder: Path) -> dict[str, _Facts]:
@@ -190,30 +183,26 @@ def _facts_in(folder: Path) -> dict[str, _Facts]:
 
 
 def _suite_file(name: str, tasks: Mapping[str, _Facts]) -> str:
-    systems = {facts.system for facts in tasks.values()}
     head = {
         "name": name,
         "version": 1,
         "description": "Conversations that others recorded, replayed in order.",
         "repeats": min((facts.repeats for facts in tasks.values()), default=1),
-        # One prompt for all is all that a suite can say.
-        "system": systems.pop() if len(systems) == 1 else "",
+        # Each task has its own.
+        "system": "",
     }
     parts = ["\n".join(f"{key} = {_toml(value)}" for key, value in head.items())]
     parts += _table("model", {"provider": "openai", "name": "recorded"})
-    by_variant: dict[str, list[str]] = {}
+    by_preset: dict[str, list[str]] = {}
     for task, facts in tasks.items():
-        by_variant.setdefault(facts.variant[0], []).append(task)
-    for variant, members in by_variant.items():
-        facts = tasks[members[0]]
+        by_preset.setdefault(facts.preset, []).append(task)
+    for preset, members in by_preset.items():
         # Nothing but the recording ends a conversation.
-        longest = max(tasks[task].turns for task in members)
-        loop = {"max_iterations": longest, "error_threshold": 0, **facts.variant[1]}
-        settings: dict[str, Any] = {"name": variant, "preset": facts.preset}
-        settings |= {f"loop.{key}": value for key, value in loop.items()}
-        if facts.preset in PRESET_DISCLOSURE:
+        settings = {"name": preset, "preset": preset, "loop.error_threshold": 0}
+        if preset in PRESET_DISCLOSURE:
             settings["skills"] = "curated"
-        settings["tasks"] = members
+        if len(by_preset) > 1:
+            settings["tasks"] = members
         parts += _table("variants", settings, of_several=True)
     return _MARK + "\n\n".join(parts) + "\n"
 

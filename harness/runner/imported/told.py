@@ -11,7 +11,9 @@ from harness.cassette.convert.exchange import Exchange, Found
 from harness.cassette.replay.turns import last_turn, said
 from harness.cassette.response.body import answering_model
 from harness.cassette.show.transcript import answered_turn, declared_tools
-from harness.loop.text_protocols.terminus2 import ERRORS, STATE
+from harness.loop.text_protocols.json_values import json_values
+from harness.loop.text_protocols.terminus2 import ERRORS, LOAD_SKILL, STATE
+from harness.schema.loop_config import TerminationReason
 from harness.schema.messages import Message, ToolSpec
 from harness.schema.record import JsonObject
 
@@ -26,6 +28,7 @@ _LOADED = re.compile(
 _HEAD = re.compile(r"\A(?:---\n)?(?:[\w-]+:.*\n)+---\n+")
 """A skill's own front matter."""
 _COMPLETE = re.compile(r'"task_complete"\s*:\s*true')
+_BESIDE_COMMANDS = frozenset({"analysis", "plan", "task_complete"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MOST_NAME = 64
 
@@ -55,9 +58,11 @@ class Told:
     """Tools that were offered, or called."""
     turns: int
     completes: bool
-    """Whether the last answer ends the conversation; else a limit did, or whoever talked to it."""
-    is_talk: bool
-    """Whether somebody went on after an answer that asked for nothing to be done."""
+    """Whether the last answer ends the conversation; else a limit did."""
+    replies: tuple[str, ...]
+    """What somebody said after answers that asked for nothing to be done."""
+    handed_in: str | None
+    """The tool whose call ended the conversation."""
     confirms: bool
     """Whether the agent was asked if it is sure."""
 
@@ -66,31 +71,39 @@ def read_told(found: Found) -> Told:
     """What a conversation says."""
     prompts = [said(_heard(one)).strip() for one in found.exchanges]
     answers = [_answer(one) for one in found.exchanges]
-    preset = _preset(prompts[0], answers)
+    first = found.exchanges[0]
+    system = _system(first)
+    preset = _preset(f"{system}\n{prompts[0]}", answers)
     last = answers[-1]
-    is_talk = preset == "default" and not all(one.tool_calls for one in answers[:-1])
+    replies: tuple[str, ...] = ()
+    handed_in = None
     if preset == "default":
-        completes, confirms = not last.tool_calls and not is_talk, False
+        ended = found.meta.get("termination_reason")
+        after = zip(answers, prompts[1:], strict=False)
+        replies = tuple(prompt for answer, prompt in after if not answer.tool_calls)
+        handed_in = _handed_in(answers) if ended == TerminationReason.COMPLETED else None
+        said_last = not last.tool_calls and ended in (None, TerminationReason.COMPLETED)
+        completes, confirms = said_last or handed_in is not None, False
     else:
         completes = _is_complete(last)
         before = len(answers) > 1 and _is_complete(answers[-2])
         confirms = completes and before and not prompts[-1].startswith(ERRORS)
-    first = found.exchanges[0]
     models = (
         answering_model(one.response) or one.request.parameters.get("model")
         for one in found.exchanges
     )
     return Told(
         instruction=_instruction(prompts[0]),
-        system=_system(first),
+        system=system,
         preset=preset,
-        skills=_skills(prompts),
+        skills=_skills(system, prompts),
         endpoint=first.request.endpoint,
         model=next((name for name in models if isinstance(name, str) and name), "unknown"),
-        tools=_tools(first, answers),
+        tools=tuple(tool for tool in _tools(first, answers) if tool.name != handed_in),
         turns=len(answers),
         completes=completes,
-        is_talk=is_talk,
+        replies=replies,
+        handed_in=handed_in,
         confirms=confirms,
     )
 
@@ -133,14 +146,46 @@ def _tools(first: Exchange, answers: Sequence[Message]) -> tuple[ToolSpec, ...]:
 
 
 def _preset(prompt: str, answers: Sequence[Message]) -> str:
-    """How the agent talked: Terminus says so in its first prompt.
+    """How the agent talked: Terminus answers in its JSON, and is told so first.
 
     What Harbor writes of Terminus in ATIF has calls in place of its text, and replays as that.
     """
-    is_terminus = '"keystrokes"' in prompt and '"commands"' in prompt
-    if not is_terminus or any(one.tool_calls for one in answers):
+    if any(one.tool_calls for one in answers):
         return "default"
-    return "terminus2-skills" if '"load_skill"' in prompt else "terminus2"
+    loads = any(_loads_skill(one) for one in answers)
+    is_asked = '"keystrokes"' in prompt and '"commands"' in prompt
+    if not (is_asked or loads or any(map(_is_terminus, answers))):
+        return "default"
+    return "terminus2-skills" if loads or f'"{LOAD_SKILL}"' in prompt else "terminus2"
+
+
+def _is_terminus(answer: Message) -> bool:
+    return any(
+        isinstance(value.get("commands"), list) and value.keys() & _BESIDE_COMMANDS
+        for value in _objects(answer)
+    )
+
+
+def _loads_skill(answer: Message) -> bool:
+    return any(
+        value.keys() == {LOAD_SKILL} and isinstance(value[LOAD_SKILL], str)
+        for value in _objects(answer)
+    )
+
+
+def _objects(answer: Message) -> Iterator[dict[str, object]]:
+    for found in json_values(answer.text):
+        if isinstance(found.value, dict):
+            yield found.value
+
+
+def _handed_in(answers: Sequence[Message]) -> str | None:
+    """The tool that was called last, where it was not called in an earlier turn."""
+    if not answers[-1].tool_calls:
+        return None
+    name = answers[-1].tool_calls[-1].name
+    calls = [call.name for one in answers for call in one.tool_calls]
+    return name if name and calls.count(name) == 1 else None
 
 
 def _instruction(prompt: str) -> str:
@@ -154,15 +199,15 @@ def _is_complete(answer: Message) -> bool:
     return _COMPLETE.search(answer.text) is not None
 
 
-def _skills(prompts: Sequence[str]) -> tuple[ToldSkill, ...]:
-    """The skills that the first prompt lists, with what was loaded of them later."""
+def _skills(system: str, prompts: Sequence[str]) -> tuple[ToldSkill, ...]:
+    """The skills that the system prompt or the first one lists, with what was loaded later."""
     read: dict[str, str] = {}
     for prompt in prompts:
         if loaded := _LOADED.match(prompt):
             read.setdefault(loaded[1], _HEAD.sub("", loaded[2].strip()))
     return tuple(
         ToldSkill(name, description, read.get(name, ""))
-        for name, description in _listed(prompts[0])
+        for name, description in dict((*_listed(system), *_listed(prompts[0]))).items()
     )
 
 
