@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.analysis.numbers import plural
-from harness.cassette.convert.conversations import read_conversations
+from harness.cassette.convert.conversations import read_all
 from harness.cassette.convert.reading_vcr import read_vcr
 from harness.cassette.secrets import secrets_in
 from harness.cli import FINE
@@ -99,16 +99,18 @@ def conversation(
 ) -> int:
     """Import recorded conversations: ATIF, episodes, call logs, or plain messages.
 
+    PATH is a file or a folder of files.
+
     They are replayed by position: the first model call gets the first answer, and so on. Each
     becomes a task of a suite as well, so that `harness run` replays it.
     """
     redactor = _redactor()
-    found = [one for path in paths for one in read_conversations(path, redactor)]
+    found, others = read_all(paths, redactor)
     if into is None:
-        return import_alone(terminal, found, out or _OUT, suite, redactor)
+        return import_alone(terminal, found, others, out or _OUT, suite, redactor)
     if out or suite:
         raise BadInputError("--into names the place by itself; leave --out and --suite out")
-    return import_into(terminal, found, into, redactor)
+    return import_into(terminal, found, others, into, redactor)
 
 
 @make_command(

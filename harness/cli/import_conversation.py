@@ -28,13 +28,27 @@ from harness.runner.naming import safe_name
 from harness.runner.plan import SUITES
 
 CASSETTES = Path("cassettes")
+_FEW_FILES = 6
 _IN_ORDER = "Each is replayed in order, the n-th model call gets the n-th answer:"
 
 
 def import_alone(
-    terminal: Terminal, found: Sequence[Found], out: Path, suite: Path | None, redactor: Redactor
+    terminal: Terminal,
+    found: Sequence[Found],
+    others: Sequence[Path],
+    out: Path,
+    suite: Path | None,
+    redactor: Redactor,
 ) -> int:
     """Conversations as cassettes, with a suite of their own that replays them.
+
+    Args:
+        terminal: Where to tell of it.
+        found: The conversations.
+        others: Files that are none.
+        out: Folder or file of the cassettes.
+        suite: Folder of the suite; None is one named after `out`.
+        redactor: Removes secrets.
 
     Raises:
         BadInputError: something is there already, or cannot be written.
@@ -43,7 +57,7 @@ def import_alone(
         if suite is not None:
             raise BadInputError(f"--suite: {out} is one file, which no suite finds; name a folder")
         chosen = write_cassettes(found, out, "position", redactor)
-        _tell(terminal, chosen, {}, [_IN_ORDER, *use_lines(chosen)])
+        _tell(terminal, chosen, others, {}, [_IN_ORDER, *use_lines(chosen)])
         return FINE
     named = [replace(one, name=safe_name(one.name)) for one in found]
     name, folder = safe_name(out.name), suite or SUITES / safe_name(out.name)
@@ -53,15 +67,17 @@ def import_alone(
     targets(named, out)
     check_suite(folder, name, tasks)
     chosen = write_cassettes(named, out, "position", redactor)
-    write_suite(folder, name, tasks)
+    held = write_suite(folder, name, tasks)
     command = ["harness", "run", str(folder)]
     if out.parent != CASSETTES:
         command += ["--cassettes", str(out.parent)]
     run = shlex.join(command)
-    lines = [f"{folder}: {plural(len(tasks), 'task')}; to replay them: {run}", ""]
+    added = f"{plural(len(tasks), 'task')} added, {held} in all" if held > len(tasks) else ""
+    lines = [f"{folder}: {added or plural(held, 'task')}; to replay them: {run}", ""]
     _tell(
         terminal,
         chosen,
+        others,
         {"suite": str(folder), "run": run},
         [*lines, _IN_ORDER, *use_lines(chosen)],
     )
@@ -76,7 +92,13 @@ def _tasks(found: Sequence[Found]) -> Iterator[ImportedTask]:
         yield ImportedTask(name, read_told(one), f"{one.source}: {one.file.name}", counts[name])
 
 
-def import_into(terminal: Terminal, found: Sequence[Found], into: str, redactor: Redactor) -> int:
+def import_into(
+    terminal: Terminal,
+    found: Sequence[Found],
+    others: Sequence[Path],
+    into: str,
+    redactor: Redactor,
+) -> int:
     """Conversations as recordings of a task that is there.
 
     Raises:
@@ -87,7 +109,7 @@ def import_into(terminal: Terminal, found: Sequence[Found], into: str, redactor:
     chosen = write_cassettes(named, CASSETTES / suite, "position", redactor)
     run = shlex.join(_live_command(folder, read_told(found[0])))
     lines = ["Replayed in order. To have its commands run on the task's machine:", f"  {run}"]
-    _tell(terminal, chosen, {"run": run}, lines)
+    _tell(terminal, chosen, others, {"run": run}, lines)
     return FINE
 
 
@@ -111,10 +133,19 @@ def write_cassettes(
 
 
 def _tell(
-    terminal: Terminal, chosen: Sequence[Target], more: dict[str, object], lines: Sequence[str]
+    terminal: Terminal,
+    chosen: Sequence[Target],
+    others: Sequence[Path],
+    more: dict[str, object],
+    lines: Sequence[str],
 ) -> None:
     data = {"cassettes": cassette_data(chosen), **more}
-    terminal.result(data, [*cassette_lines(chosen, "turn"), "", *lines])
+    if others:
+        data["left_out"] = list(map(str, others))
+    left_out = [f"left out, no conversation: {path}" for path in others[:_FEW_FILES]]
+    if len(others) > _FEW_FILES:
+        left_out.append(f"left out, no conversation: {len(others) - _FEW_FILES} more files")
+    terminal.result(data, [*cassette_lines(chosen, "turn"), *left_out, "", *lines])
 
 
 def cassette_data(chosen: Sequence[Target]) -> list[dict[str, object]]:

@@ -31,6 +31,7 @@ from harness.cli.unscored import (
     request_lines,
     unjudged_lines,
     unscored_lines,
+    unused_lines,
 )
 from harness.errors import BadInputError
 from harness.schema.recording import Front, Pace
@@ -132,6 +133,7 @@ def _print(terminal: Terminal, planned: list[Planned], summaries: list[RunSummar
     for summary in summaries:
         lines += [*summary_lines(summary), "", *difference_lines(summary.tool_differences)]
         lines += request_lines(summary.request_differences)
+        lines += unused_lines(summary.unused)
         lines += fault_lines(summary)
         lines += skipped_lines(summary.skipped, detailed=terminal.verbosity > 0)
         lines += unjudged_lines(summary.unjudged)

@@ -98,6 +98,8 @@ class RunSummary(Record):
     """Trials whose tools ran again with another result."""
     request_differences: tuple[RequestDifferences, ...] = ()
     """Trials that were answered in order, whatever they asked, and asked something else."""
+    unused: dict[str, int] = Field(default_factory=dict)
+    """Trials that were answered in order and ended earlier, by how many answers were left."""
     scenarios: ScenarioSummary | None = None
     """None for a suite of tasks."""
     most_calls: int | None = None
@@ -153,6 +155,7 @@ def summarise(log: RunLog, report: str) -> RunSummary:
             for trial in trials
             if trial.request_differences
         ),
+        unused={trial.trial_id: trial.unused for trial in trials if trial.unused},
         scenarios=_scenarios(run, trials),
         most_calls=None if run.faults is None else most,
         unmet_faults=() if run.faults is None else FaultPlan.parse(run.faults).after(most),

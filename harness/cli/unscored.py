@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.analysis import numbers
 from harness.analysis.exact import UnscoredTrial
@@ -140,6 +140,20 @@ def request_lines(differing: Sequence[RequestDifferences]) -> list[str]:
         more = numbers.plural(len(differing) - _FEW_TRIALS, "more trial")
         lines.append(f"  and {more}: see the report")
     return [*lines, ""]
+
+
+def unused_lines(unused: Mapping[str, int]) -> list[str]:
+    """A warning where trials that are answered in order ended before the recording does."""
+    if not unused:
+        return []
+    names = tuple(f"{name} ({count})" for name, count in unused.items())
+    return [
+        f"warning: {numbers.plural(sum(unused.values()), 'recorded answer')} of "
+        f"{numbers.plural(len(unused), 'trial')} came to no use, since the loop ended before the "
+        "recording does; another --preset or limit may fit",
+        f"  {_few(names, explain=False)}",
+        "",
+    ]
 
 
 def fault_lines(summary: RunSummary) -> list[str]:

@@ -14,11 +14,13 @@ from harness.report.exported import (
     AGENT,
     ExportedFile,
     Times,
+    agent_name,
     agent_version,
     json_text,
     known,
     portable,
     price_of,
+    provider_of,
     rewards_of,
     safe_name,
     settings_of,
@@ -252,13 +254,13 @@ def _agent(run: RunRecord, trial: TrialRecord, trajectory: Trajectory) -> dict[s
     variant = variant_of(run, trial)
     offered = next((e.data.get("tools") for e in trajectory.events if "tools" in e.data), None)
     return {
-        "name": trial.variant if run.imported else AGENT,
-        "version": agent_version(run),
+        "name": agent_name(run, trial.variant) if run.imported else AGENT,
+        "version": agent_version(run, trial.variant),
         **known(
             model_name=variant.model.name if variant else _only(trial.response_models),
             extra=known(
                 variant=trial.variant,
-                provider=variant.model.provider if variant else None,
+                provider=provider_of(run, variant) if variant else None,
                 **settings_of(run, variant),
                 tools=offered,
             ),

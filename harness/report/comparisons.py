@@ -14,6 +14,7 @@ from harness.analysis.comparison import (
     LeftOut,
     MetricComparison,
     TaskDifference,
+    TokenPart,
 )
 from harness.report.marks import ending_label
 from harness.report.plots import Lollipop, NumberLine, Whiskers, change, tone
@@ -55,6 +56,17 @@ class MetricRow:
     tasks: int
     badge: Badge
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """A part of a metric, in figures alone: it is not tested."""
+
+    label: str
+    baseline: str
+    candidate: str
+    effect: str
+    tasks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +149,7 @@ class ComparisonView:
     pairs: int
     left_out: tuple[LeftOut, ...]
     metrics: tuple[MetricRow, ...]
+    token_parts: tuple[PartRow, ...]
     pictures: tuple[MetricPicture, ...]
     matrix: EndingsMatrix | None
 
@@ -171,6 +184,7 @@ def _view(comparison: Comparison, number: int, line: NumberLine) -> ComparisonVi
         pairs=comparison.pairs,
         left_out=comparison.left_out,
         metrics=tuple(picture.row for picture in pictures),
+        token_parts=tuple(map(_part, comparison.token_parts)),
         pictures=pictures,
         matrix=_matrix(comparison) if comparison.pairs else None,
     )
@@ -199,6 +213,16 @@ def _picture(metric: MetricComparison) -> MetricPicture:
         whiskers=line.effect(metric),
         tasks=tuple(_task_line(metric, line, task) for task in ranked),
         all_same=bool(ranked) and all(change(metric, task) == 0 for task in ranked),
+    )
+
+
+def _part(part: TokenPart) -> PartRow:
+    return PartRow(
+        label=f"{part.name} tokens",
+        baseline=numbers.mean(part.baseline_mean),
+        candidate=numbers.mean(part.candidate_mean),
+        effect=numbers.ratio(part.ratio),
+        tasks=part.tasks,
     )
 
 

@@ -133,13 +133,36 @@ def variant_of(run: RunRecord, trial: TrialRecord) -> Variant | None:
 
 
 def agent_name(run: RunRecord, variant: str) -> str:
-    """What a variant is called where agents are compared."""
-    return variant if run.imported else f"{AGENT}-{variant}"
+    """What a variant is called where agents are compared: an agent of others as it was."""
+    own = run.agents.get(variant)
+    if own is None:
+        return variant if run.imported else f"{AGENT}-{variant}"
+    # Tables tell agents and models apart: one that is there twice needs its variant's name.
+    model = _models(run).get(variant)
+    alike = [
+        name
+        for name, one in run.agents.items()
+        if (one.name, _models(run).get(name)) == (own.name, model)
+    ]
+    return own.name if len(alike) == 1 else f"{own.name}-{variant}"
 
 
-def agent_version(run: RunRecord) -> str:
+def _models(run: RunRecord) -> dict[str, str]:
+    return {variant.name: variant.model.name for variant in run.variants}
+
+
+def agent_version(run: RunRecord, variant: str) -> str:
     """Version of what ran the trials."""
-    return "unknown" if run.imported else run.versions.get(AGENT, "unknown")
+    if not run.imported:
+        return run.versions.get(AGENT, "unknown")
+    own = run.agents.get(variant)
+    return own.version if own and own.version else "unknown"
+
+
+def provider_of(run: RunRecord, variant: Variant) -> str:
+    """Who gave the model, in the words of whoever ran it."""
+    own = run.agents.get(variant.name)
+    return own.provider if own and own.provider else variant.model.provider
 
 
 def settings_of(run: RunRecord, variant: Variant | None) -> dict[str, Any]:

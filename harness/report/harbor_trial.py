@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from harness.report.exported import (
     iso,
     json_text,
     plain_text,
+    provider_of,
     rewards_of,
     safe_name,
     settings_of,
@@ -27,13 +28,18 @@ from harness.report.exported import (
 )
 from harness.report.harbor_errors import raised
 from harness.report.steps import steps_of
-from harness.schema.results import RunRecord, TrialRecord
+from harness.schema.results import RunRecord, TrialRecord, Untold
 from harness.schema.suite import Variant
 from harness.schema.trajectory import Event, Trajectory
 
 _ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _ID_LENGTH = 7
 _LONGEST_TASK = 32
+_COUNTS: Mapping[Untold, str] = {
+    "iterations": "iterations",
+    "model_calls": "model_calls",
+    "tool_calls": "tool_calls_made",
+}
 _LINE = 200
 """Characters of what an event says that trial.log has; the trajectory has all."""
 
@@ -95,7 +101,7 @@ def agent_config(run: RunRecord, variant: Variant) -> dict[str, Any]:
     """A variant as Harbor's AgentConfig: in its tables, an agent is what is compared."""
     return {
         "name": agent_name(run, variant.name),
-        "model_name": f"{variant.model.provider}/{variant.model.name}",
+        "model_name": f"{provider_of(run, variant)}/{variant.model.name}",
         "kwargs": settings_of(run, variant),
     }
 
@@ -183,10 +189,10 @@ def _agent_config(run: RunRecord, trial: TrialRecord) -> dict[str, Any]:
 
 def _agent_info(run: RunRecord, trial: TrialRecord) -> dict[str, Any]:
     variant = variant_of(run, trial)
-    model = {"name": variant.model.name, "provider": variant.model.provider} if variant else None
+    model = {"name": variant.model.name, "provider": provider_of(run, variant)} if variant else None
     return {
         "name": agent_name(run, trial.variant),
-        "version": agent_version(run),
+        "version": agent_version(run, trial.variant),
         "model_info": model,
     }
 
@@ -195,6 +201,7 @@ def _metadata(trial: TrialRecord, trajectory: Trajectory | None) -> dict[str, An
     """The line of the log, without what stands elsewhere in the export."""
     elsewhere = {"trial_id", "suite", "task", "verdict", "trajectory", "cost_usd", "finished_at"}
     found = trial.model_dump(mode="json", exclude=elsewhere)
+    found |= {_COUNTS[name]: None for name in trial.untold}
     found["verifier_error"] = verdict_error(trial.verdict) or None
     if trajectory is not None:
         found["agent_duration_s"] = trajectory.duration_s
@@ -238,7 +245,8 @@ def _agent_files(
     story = atif(run, trial, trajectory)
     if story is not None:
         yield "agent/trajectory.json", json_text(story)
-    yield "agent/answer.txt", plain_text(trajectory.final_text)
+    if trajectory.final_text or "model_calls" not in trial.untold:
+        yield "agent/answer.txt", plain_text(trajectory.final_text)
     if trajectory.output_seen:
         yield "agent/output.json", json_text(trajectory.output)
 

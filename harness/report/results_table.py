@@ -42,6 +42,11 @@ class Tally:
     tokens: str
     """Mean over the trials that have a result and reported all their usage."""
 
+    @property
+    def passed_of(self) -> str:
+        """`2/3`; a dash where nothing was judged."""
+        return f"{self.passed}/{self.judged}" if self.judged else numbers.ABSENT
+
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
@@ -173,7 +178,7 @@ def _total(
     there = ""
     if limited and baseline is not None and variant.name != baseline:
         other = tally([trial for task in tasks for trial in cells.get((task, baseline), ())])
-        there = f"{other.passed}/{other.judged}"
+        there = other.passed_of
     return Total(
         variant=variant.name,
         tally=tally(trials),

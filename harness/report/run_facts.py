@@ -60,6 +60,8 @@ class VariantView:
     settings: tuple[str, ...]
     """`loop.reflection: false → true`."""
     limited_to: str
+    if_same: str
+    """What is said where no setting differs."""
 
 
 def run_facts(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Fact, ...]:
@@ -160,7 +162,9 @@ def _circumstances(run: RunRecord) -> tuple[Fact, ...]:
 def variant_views(run: RunRecord, baseline: str | None) -> tuple[VariantView, ...]:
     """The variants of a run."""
     against = next((variant for variant in run.variants if variant.name == baseline), None)
-    return tuple(_variant(variant, against) for variant in run.variants)
+    # Settings of others are not known: nothing can be said about them.
+    if_same = f"{run.imported} does not tell" if run.imported else "nothing"
+    return tuple(_variant(variant, against, if_same) for variant in run.variants)
 
 
 def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]:
@@ -172,7 +176,9 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
     )
     skipped = [trial for trial in trials if kind_of(trial) == "skipped"]
     mixed = [trial for trial in trials if trial.mixed]
-    unjudged = [trial for trial in trials if kind_of(trial) == "unjudged"]
+    # Where nothing judges a task, there is no word to miss.
+    judged = {trial.task for trial in trials if trial.outcome or trial.verdict is not None}
+    unjudged = [t for t in trials if kind_of(t) == "unjudged" and t.task in judged]
     absent = run.planned_trials - len(trials)
     found = [
         _unscored(
@@ -197,10 +203,12 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
             "Tools that ran again gave something else than what is recorded",
             "The model was answered with what is recorded: the conversations do not show it.",
         ),
+        _asked_otherwise([trial for trial in trials if trial.request_differences]),
         _notice(
-            [trial for trial in trials if trial.request_differences],
-            "Model calls said something else than what is recorded",
-            "The recording is replayed in order: they got its answers, whatever they asked.",
+            unused := [trial for trial in trials if trial.unused],
+            f"{_trials(unused, 'was', 'were')} over before the recording is",
+            f"{numbers.plural(sum(trial.unused for trial in unused), 'recorded answer')} came to "
+            "no use: another preset or limit may fit.",
         ),
         _notice(
             unjudged,
@@ -218,6 +226,20 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
             title = f"None of the {planned} is in the log"
         found.append(Notice(title, "The run was interrupted, or is still going on.", (), 0))
     return tuple(notice for notice in found if notice is not None)
+
+
+def _asked_otherwise(trials: Sequence[TrialRecord]) -> Notice | None:
+    """Of recordings that are replayed in order: how many calls differ, and how most of them do."""
+    count = sum(trial.request_differences for trial in trials)
+    found = Counter(change.difference for trial in trials for change in trial.request_changes)
+    text = "The recording is replayed in order: they got its answers, whatever they asked."
+    difference = ""
+    if found:
+        difference, times = found.most_common(1)[0]
+        text += f" The most frequent difference, in {numbers.count(times)} of them:"
+    title = f"{numbers.plural(count, 'model call')} said something else than what is recorded"
+    notice = _notice(trials, title, text)
+    return notice and replace(notice, lines=error_lines(difference))
 
 
 def _unscored(unscored: Sequence[TrialRecord], title: str, text: str) -> Notice | None:
@@ -289,7 +311,7 @@ def _of(part: int, whole: int) -> str:
     return f"{numbers.count(part)} of {numbers.count(whole)}"
 
 
-def _variant(variant: Variant, baseline: Variant | None) -> VariantView:
+def _variant(variant: Variant, baseline: Variant | None, if_same: str) -> VariantView:
     is_baseline = baseline is not None and variant.name == baseline.name
     settings: tuple[str, ...] = ()
     if is_baseline and variant.preset != "default":
@@ -309,8 +331,15 @@ def _variant(variant: Variant, baseline: Variant | None) -> VariantView:
         model=f"{model.name} ({model.provider}{warmth})",
         is_baseline=is_baseline,
         settings=settings,
-        limited_to="" if "*" in variant.tasks else ", ".join(variant.tasks),
+        limited_to="" if "*" in variant.tasks else _few(variant.tasks),
+        if_same=if_same,
     )
+
+
+def _few(names: Sequence[str]) -> str:
+    if len(names) <= MAX_CAUSES:
+        return ", ".join(names)
+    return f"{', '.join(names[:MAX_CAUSES])} and {numbers.count(len(names) - MAX_CAUSES)} more"
 
 
 def _settings(variant: Variant) -> dict[str, Json]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -158,19 +158,24 @@ def facts(trial: TrialRecord, trajectory: Trajectory | None) -> tuple[Fact, ...]
         said = "yes" if trial.confirmed else "no: accepted without a clear answer"
         at = [fact.label for fact in found].index("Tokens")
         found.insert(at, Fact("Confirmed", said, "confirmed"))
+    return (*found, *_replay_facts(trial), *(_ending_facts(trajectory) if trajectory else ()))
+
+
+def _replay_facts(trial: TrialRecord) -> Iterator[Fact]:
+    """What is not as it is recorded."""
     if trial.tool_differences:
         calls = numbers.plural(trial.tool_differences, "call")
-        found.append(
-            Fact(
-                "Tools run again",
-                f"{calls} gave something else than what is recorded; first: "
-                f"{trial.first_tool_difference}",
-            )
+        yield Fact(
+            "Tools run again",
+            f"{calls} gave something else than what is recorded; first: "
+            f"{trial.first_tool_difference}",
         )
     if trial.request_differences:
         calls = numbers.plural(trial.request_differences, "model call")
-        found.append(Fact("Asked otherwise", f"{calls} said something else than what is recorded"))
-    return (*found, *(_ending_facts(trajectory) if trajectory else ()))
+        yield Fact("Asked otherwise", f"{calls} said something else than what is recorded")
+    if trial.unused:
+        answers = numbers.plural(trial.unused, "recorded answer")
+        yield Fact("Left over", f"{answers}: the loop ended before the recording does")
 
 
 def _ending_facts(trajectory: Trajectory) -> list[Fact]:
@@ -267,16 +272,28 @@ def tool_changes(trial: TrialRecord) -> tuple[ChangeView, ...]:
 
 
 def request_changes(trial: TrialRecord) -> tuple[ChangeView, ...]:
-    """What model calls said, beside those whose answers they were given."""
-    return tuple(
-        ChangeView(request_summary(change), error_lines(change.difference))
-        for change in trial.request_changes
-    )
+    """What model calls said, beside those whose answers they were given; equal ones once."""
+    alike: dict[str, list[RequestChange]] = {}
+    for change in trial.request_changes:
+        alike.setdefault(change.difference, []).append(change)
+    more = trial.request_differences - len(trial.request_changes)
+    told = [
+        ChangeView(_request_summary(changes), error_lines(difference))
+        for difference, changes in alike.items()
+    ]
+    if more > 0:
+        calls = numbers.plural(more, "later model call")
+        told.append(ChangeView(f"{calls} said something else too, not shown here.", ()))
+    return tuple(told)
 
 
-def request_summary(change: RequestChange) -> str:
-    """Which call, and what of it, in one line."""
-    return f"Model call {change.call} is not as recorded, in {change.cause}:"
+def _request_summary(changes: Sequence[RequestChange]) -> str:
+    """Which calls, and what of the first, in one line."""
+    first = changes[0]
+    if len(changes) == 1:
+        return f"Model call {first.call} is not as recorded, in {first.cause}:"
+    calls = ", ".join(str(change.call) for change in changes)
+    return f"{len(changes)} model calls ({calls}) are not as recorded, in their last message:"
 
 
 def handed_in(trajectory: Trajectory | None) -> Passage | None:

@@ -66,10 +66,13 @@ def build_report(
     """
     ordered = _in_order(run, trials)
     base = _baseline(run, ordered, baseline)
+    there = {trial.task for trial in ordered if trial.variant == base}
+    # Variants of other tasks only have nothing in common with it.
     candidates = [
         variant.name
         for variant in run.variants
-        if variant.name != base and any(trial.variant == variant.name for trial in ordered)
+        if variant.name != base
+        and any(trial.variant == variant.name and trial.task in there for trial in ordered)
     ]
     compared = [compare_variants(ordered, base, name) for name in candidates] if base else []
     scenarios = scenario_results(run, ordered) if is_of_scenarios(run) else None

@@ -280,6 +280,7 @@ def _replayed(
         tool_changes=tool_changes(tools.differences, session.redactor),
         request_differences=len(session.turn_differences),
         request_changes=request_changes(session.turn_differences),
+        unused=session.unused,
         miss=_first_miss(session),
     )
 

@@ -38,6 +38,7 @@ class Replayed:
     tool_changes: tuple[ToolChange, ...] = ()
     request_differences: int = 0
     request_changes: tuple[RequestChange, ...] = ()
+    unused: int = 0
     miss: MissCause | None = None
 
 
@@ -106,6 +107,7 @@ def trial_record(
         tool_changes=used.tool_changes,
         request_differences=used.request_differences,
         request_changes=used.request_changes,
+        unused=used.unused,
         miss=used.miss,
         ignored=ignored,
         sandbox=sandbox,

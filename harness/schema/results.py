@@ -118,6 +118,8 @@ class TrialRecord(Record):
     """Of a recording that is replayed in order: model calls that said something else than it."""
     request_changes: tuple[RequestChange, ...] = ()
     """The first 10 of them."""
+    unused: int = 0
+    """Of a recording that is replayed in order: answers that were never asked for."""
     miss: MissCause | None = None
     """Of a trial that ended in a replay miss."""
     untold: tuple[Untold, ...] = ()
@@ -147,6 +149,15 @@ class Fork(Record):
     """The first that is not as it was, counted from 1."""
 
 
+class ForeignAgent(Record):
+    """The agent of a variant that others ran, in their words."""
+
+    name: str
+    version: str = ""
+    provider: str | None = None
+    """Who gave its model."""
+
+
 class RunRecord(Record):
     """run.json: what was planned, from what, with what."""
 
@@ -171,6 +182,8 @@ class RunRecord(Record):
     """The `--faults` option, if given: such a run is compared with no baseline."""
     imported: str | None = None
     """What its trials were made from, where others ran them: `Harbor`."""
+    agents: dict[str, ForeignAgent] = Field(default_factory=dict)
+    """Of such a run: variant -> the agent of its first trial."""
     sandbox: str | None = None
     """The `--sandbox` option, if given."""
     agent_timeout_multiplier: float = 1.0

@@ -81,7 +81,7 @@ def test_what_was_exported_can_be_imported(recorded: Path, harness: Harness):
     assert harness("report", "first", "--format", "atif", "-o", "out").code == 0
     done = harness("import", "conversation", "out/atif/first/fruit__plain__0.json")
     assert done.code == 0
-    assert "fruit__plain__0/0.jsonl: 2 turns and 1 tool result from" in done.out
+    assert "fruit-plain-0/0.jsonl: 2 turns and 1 tool result from" in done.out
 
 
 def test_an_exported_job_is_imported_with_the_same_outcomes_and_tokens(

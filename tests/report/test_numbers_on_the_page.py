@@ -183,8 +183,17 @@ VALUES = {
 def test_every_metric_and_every_difference_per_task(page, lines, sample, candidate):
     pairs = usable_pairs(lines, candidate)
     section = section_of(page, sample, candidate)
-    rows = section.one("table", css="metrics").one("tbody").all("tr")[:-1]
+    every = section.one("table", css="metrics").one("tbody").all("tr")[:-1]
+    parts = section.one("table", css="metrics").all("tr", css="part")
+    rows = [row for row in every if row not in parts]
     comparison = compare_variants(sample.trials, "baseline", candidate)
+    assert [row.one("th").text for row in parts] == ["input tokens", "output tokens"]
+    for row, part in zip(parts, comparison.token_parts, strict=True):
+        assert [cell.text for cell in row.all("td")][:3] == [
+            numbers.mean(part.baseline_mean),
+            numbers.mean(part.candidate_mean),
+            numbers.ratio(part.ratio),
+        ]
     has_cost = any(line["cost_usd"] for line in lines)
     assert len(rows) == len(comparison.metrics) == len(VALUES) - (0 if has_cost else 1)
     for row, metric in zip(rows, comparison.metrics, strict=True):

@@ -34,6 +34,14 @@ _GENERIC = frozenset(
 """Names of files and folders that say nothing: the folder above says more."""
 
 
+_ENDINGS = frozenset({".json", ".jsonl", ".ndjson"})
+"""Of the files of a folder that may be conversations."""
+
+
+class _UnknownFormat(ValueError):
+    """The file may be something else than a conversation."""
+
+
 class _Episode(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -43,6 +51,35 @@ class _Episode(BaseModel):
 
 
 _EPISODES: TypeAdapter[list[_Episode]] = TypeAdapter(list[_Episode])
+
+
+def read_all(paths: Sequence[Path], redactor: Redactor) -> tuple[list[Found], list[Path]]:
+    """The conversations in files and folders, and the files of folders that hold none.
+
+    Raises:
+        BadInputError: a file is damaged, one that is named itself is in none of the known formats,
+            or a folder has no conversation.
+    """
+    found, others = [], []
+    for path in paths:
+        if not path.is_dir():
+            found += read_conversations(path, redactor)
+            continue
+        inside = []
+        for file in sorted(one for one in path.rglob("*") if one.suffix in _ENDINGS):
+            try:
+                inside += _found(file, _values(file), redactor)
+            except _UnknownFormat:
+                others.append(file)
+            except ValueError as error:
+                raise BadInputError(f"{file}: {error}") from error
+        if not inside:
+            raise BadInputError(
+                f"{path}: no recorded conversation is in this folder; known formats are:"
+                f" {'; '.join(KNOWN)}"
+            )
+        found += inside
+    return found, others
 
 
 def read_conversations(path: Path, redactor: Redactor) -> list[Found]:
@@ -91,7 +128,7 @@ def _found(path: Path, numbered: Mapping[int, Json], redactor: Redactor) -> list
         return [_told(name, path, "ATIF", transcript, meta, redactor, left_out)]
     if len(numbered) == 1 and _is_episodes(first):
         return [_told(name, path, "episodes", _episodes(first), {}, redactor)]
-    raise ValueError(f"no known format; known are: {'; '.join(KNOWN)}")
+    raise _UnknownFormat(f"no known format; known are: {'; '.join(KNOWN)}")
 
 
 def _objects(numbered: Mapping[int, Json], keys: Sequence[str]) -> dict[int, JsonObject]:

@@ -52,6 +52,11 @@ class InOrder:
         """The latest call whose answer's tools were given what is recorded as text."""
         self._tools: defaultdict[tuple[str | None, int], list[str]] | None = None
 
+    @property
+    def unused(self) -> int:
+        """Answers after the last one that was given."""
+        return len(self._interactions) - self._calls
+
     def interaction(self, request: CanonicalRequest) -> InteractionLine | None:
         """The next recorded answer, as a stream if one is asked for; None where there is none."""
         if self._calls == len(self._interactions):

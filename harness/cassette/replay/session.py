@@ -94,6 +94,11 @@ class Session:
         """The calls among them that added something else to the conversation than was recorded."""
         return [] if self._in_order is None else self._in_order.turns
 
+    @property
+    def unused(self) -> int:
+        """Where answers are given in order: those that were never asked for."""
+        return 0 if self._in_order is None else self._in_order.unused
+
     def claim(self, request: CanonicalRequest) -> InteractionLine | None:
         """The recorded answer; None where the call is to go to the live model.
 

@@ -22,7 +22,7 @@ from harness.runner.log import TRAJECTORIES, RunLog
 from harness.runner.naming import safe_name
 from harness.runner.trial_record import transcript_digest
 from harness.schema.loop_config import LoopConfig
-from harness.schema.results import RunRecord, Score, TrialRecord, Untold, Verdict
+from harness.schema.results import ForeignAgent, RunRecord, Score, TrialRecord, Untold, Verdict
 from harness.schema.suite import ModelConfig, Task, Variant
 from harness.schema.trajectory import Trajectory, UsageTotal
 from harness.scorers.outcome import outcome
@@ -242,6 +242,7 @@ def _run(
         record_mode="none",
         tools="replay",
         imported="Harbor",
+        agents={name: _agent(one) for name, one in first.items()},
         tasks={record.task: record.task_digest for record in reversed(records)},
         variants=tuple(
             Variant(
@@ -257,6 +258,12 @@ def _run(
         versions={"loop-harness": importlib.metadata.version("loop-harness")},
         host={},
     )
+
+
+def _agent(one: Chosen) -> ForeignAgent:
+    result = one.trial.result
+    agent = result.agent_info
+    return ForeignAgent(name=agent.name, version=agent.version, provider=result.model.provider)
 
 
 def _described(one: Chosen) -> str:

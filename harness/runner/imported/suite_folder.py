@@ -93,8 +93,11 @@ def check_suite(folder: Path, name: str, tasks: Sequence[ImportedTask]) -> None:
             )
 
 
-def write_suite(folder: Path, name: str, tasks: Sequence[ImportedTask]) -> None:
+def write_suite(folder: Path, name: str, tasks: Sequence[ImportedTask]) -> int:
     """Write the tasks, and the suite's settings for all that are in the folder.
+
+    Returns:
+        How many there are now.
 
     Raises:
         BadInputError: a file cannot be written.
@@ -105,10 +108,12 @@ def write_suite(folder: Path, name: str, tasks: Sequence[ImportedTask]) -> None:
                 target = folder / task.name / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text, encoding="utf-8")
-        settings = _suite_file(name, _facts_in(folder))
+        every = _facts_in(folder)
+        settings = _suite_file(name, every)
         (folder / SUITE_FILE).write_text(settings, encoding="utf-8")
     except OSError as error:
         raise BadInputError(f"{folder}: cannot be written ({error.strerror})") from None
+    return len(every)
 
 
 def _files(task: ImportedTask) -> Iterator[tuple[str, str]]:
