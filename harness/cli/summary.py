@@ -236,7 +236,8 @@ def summary_lines(summary: RunSummary) -> list[str]:
     if any(len(_tasks_of(summary, name)) < len(summary.tasks) for name in variants):
         # Columns over different tasks do not compare; the first variant on the same tasks does.
         there = [_on_tasks(summary, variants[0], _tasks_of(summary, name)) for name in variants]
-        totals.append([f"{variants[0]} on the same tasks", *there])
+        if any(one != numbers.ABSENT for one in there):
+            totals.append([f"{variants[0]} on the same tasks", *there])
     reasons = [r for r in TerminationReason if any(r in group.endings for group in summary.totals)]
     for reason in reasons:
         name = f"ended {reason.value.replace('_', ' ')}"

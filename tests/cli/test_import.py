@@ -10,6 +10,7 @@ import yaml
 from tests.cassette.convert.samples import MESSAGES, PLAIN, atif, in_file
 from tests.cassette.convert.test_vcr import SHAPES, cassette
 from tests.cli.conftest import Harness
+from tests.report.page import parse
 from tests.runner.harbor_folders import EPISODES, trial
 
 
@@ -223,3 +224,71 @@ def test_real_trials_show_what_skills_save(harness: Harness):
     ] == [("input", 26_849, 10_618), ("output", 4_157, 1_006)]
     assert found["candidate"] == "terminus-2-gemini3flash-skills"
     assert harness("show", "real", f"3d-scan-calc/{found['baseline']}/0").code == 0
+
+
+def test_harbors_trials_keep_their_agent_and_unknown_numbers_stay_unknown(harness: Harness):
+    model = {"name": "tiny-1", "provider": "gemini"}
+    agents = {
+        "a": {"name": "terminus-2", "version": "2.0.0", "model_info": model},
+        "b": {"name": "terminus-2", "version": "2.0.0", "model_info": model},
+        "c": {"name": "other", "version": "", "model_info": None},
+    }
+    for name, agent in agents.items():
+        story = None if name == "a" else EPISODES
+        trial(Path("jobs", f"count__{name}"), story=story, agent_info=agent)
+    globs = [part for name in agents for part in ("--variant", f"v{name}=*__{name}")]
+    assert harness("import", "harbor", "jobs", *globs, "--out", "reports/h").code == 0
+    assert harness("report", "h", "--format", "harbor", "-o", "out").code == 0
+    found = {}
+    for path in Path("out/harbor/h").glob("*/result.json"):
+        result = json.loads(path.read_text())
+        found[result["agent_result"]["metadata"]["variant"]] = (result, path.parent)
+    told = {name: result["agent_info"] for name, (result, _) in found.items()}
+    # One agent and model in two variants: tables would take them for the same.
+    assert told == {
+        "va": {"name": "terminus-2-va", "version": "2.0.0", "model_info": model},
+        "vb": {"name": "terminus-2-vb", "version": "2.0.0", "model_info": model},
+        "vc": {
+            "name": "other",
+            "version": "unknown",
+            "model_info": {"name": "tiny-1", "provider": "openai"},
+        },
+    }
+    names = ("iterations", "model_calls", "tool_calls_made")
+    metadata = {name: result["agent_result"]["metadata"] for name, (result, _) in found.items()}
+    assert [metadata["va"][name] for name in names] == [None, None, None]
+    assert [metadata["vb"][name] for name in names] == [2, 2, None]
+    assert not (found["va"][1] / "agent/answer.txt").exists()
+    assert (found["vb"][1] / "agent/answer.txt").read_text() == "There are 3.\n"
+    page = parse(Path("reports/h/report.html").read_text())
+    [first, second, _] = page.one("table", css="variants").one("tbody").all("tr")
+    assert "is the baseline" in first.text
+    assert "Harbor does not tell" in second.text
+    parts = page.all("tr", css="part")
+    assert [row.one("th").text for row in parts] == ["input tokens", "output tokens"] * 2
+
+
+def test_a_folder_of_conversations_is_taken_and_what_is_none_is_named(harness: Harness):
+    for name in ("b", "a"):
+        in_file(Path(f"jobs/{name}/agent/trajectory.json"), {"messages": MESSAGES})
+    in_file(Path("jobs/a/result.json"), {"task_name": "a"})
+    in_file(Path("jobs/a/trial.log"), "not looked at")
+    done = harness("import", "conversation", "jobs")
+    assert done.code == 0
+    assert "cassettes/imported/a/0.jsonl: 3 turns" in done.out
+    assert "cassettes/imported/b/0.jsonl: 3 turns" in done.out
+    assert "left out, no conversation: jobs/a/result.json" in done.out
+    assert "trial.log" not in done.out
+    in_file(Path("c.json"), {"messages": MESSAGES})
+    done = harness("import", "conversation", "c.json")
+    assert "suites/imported: 1 task added, 3 in all; to replay them" in done.out
+    Path("jobs/b/agent/trajectory.json").unlink()
+    done = harness("import", "conversation", "jobs/b")
+    assert (done.code, "jobs/b: no recorded conversation is in this folder" in done.err) == (
+        2,
+        True,
+    )
+    in_file(Path("jobs/b/broken.json"), "{")
+    done = harness("import", "conversation", "jobs", "--out", "again/imported")
+    assert (done.code, "jobs/b/broken.json: not JSON" in done.err) == (2, True)
+    assert not Path("again").exists()

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cassette.convert.samples import PLAIN, atif, in_file
 from tests.cli.conftest import Harness
+from tests.report.page import parse
 
 PROMPT = """You solve tasks on a terminal. Answer in JSON:
 
@@ -476,3 +477,46 @@ def test_terminus_is_known_by_its_answers_wherever_it_was_told(opening: str, har
         3,
     )
     assert Path("suites/imported/a/environment/skills/counting").is_dir() is (opening == "system")
+
+
+def test_a_page_of_imported_conversations_judges_nothing_and_tells_equal_differences_once(
+    harness: Harness,
+):
+    warned = "Previous response had warnings:\nToo long.\n\n" + OUTPUT
+    talk = [PROMPT]
+    for _ in range(3):
+        talk += [turn("ls\n"), warned]
+    imported(
+        harness,
+        a=told(*talk, turn(complete=True), SURE, turn(complete=True), task="warned"),
+        b=told("Hi", "Hello", task="plain"),
+    )
+    run(harness)
+    page = parse(Path("run/report.html").read_text())
+    # The variants have no task in common.
+    assert not page.all(css="verdict")
+    assert "has no task with trials of two variants" in page.one("section", id="verdicts").text
+    notices = page.one("section", id="notices")
+    assert "no verdict" not in notices.text
+    assert "said something else than what is recorded" in notices.text
+    assert "The most frequent difference, in 3 of them:" in notices.text
+    assert [one.text for one in page.all(css="passed-of")] == ["–", "–"]
+    trial = page.one("article", id="trial/warned/terminus2/0")
+    [box] = trial.all("section", css="notice")
+    assert "3 model calls (2, 3, 4) are not as recorded, in their last message:" in box.text
+    assert box.text.count("Too long.") == 1
+
+
+def test_answers_that_came_to_no_use_are_told(harness: Harness):
+    imported(harness, a=CONFIRMED)
+    done = harness("run", "suites/imported", "--preset", "default", "--out", "run")
+    trial = json.loads(Path("run/trials.jsonl").read_bytes())
+    assert (trial["served"], trial["unused"]) == (1, 2)
+    assert (
+        "warning: 2 recorded answers of 1 trial came to no use, since the loop ended before the "
+        "recording does; another --preset or limit may fit\n  confirmed/terminus2/0 (2)"
+    ) in done.out
+    page = Path("run/report.html").read_text()
+    assert "1 trial was over before the recording is" in page
+    assert "2 recorded answers: the loop ended before the recording does" in page
+    assert "came to no use" not in harness("run", "suites/imported").out
