@@ -13,7 +13,7 @@ from harness.analysis import numbers
 from harness.analysis.misses import group_misses
 from harness.report.marks import Mark, ending_label, kind_of, mark
 from harness.report.scenario_results import is_of_scenarios
-from harness.report.trial_page import ErrorLine, Fact, error_lines
+from harness.report.trial_page import ErrorLine, Fact, changed_lines, error_lines
 from harness.schema.record import Json
 from harness.schema.results import RunRecord, TrialRecord
 from harness.schema.suite import Variant
@@ -231,13 +231,16 @@ def notices(run: RunRecord, trials: Sequence[TrialRecord]) -> tuple[Notice, ...]
 def _asked_otherwise(trials: Sequence[TrialRecord]) -> Notice | None:
     """Of recordings that are replayed in order: how many calls differ, and how most of them do."""
     count = sum(trial.request_differences for trial in trials)
-    found = Counter(change.difference for trial in trials for change in trial.request_changes)
+    changes = [change for trial in trials for change in trial.request_changes]
+    found = Counter(map(changed_lines, changes))
     text = "The recording is replayed in order: they got its answers, whatever they asked."
     difference = ""
     if found:
-        difference, times = found.most_common(1)[0]
-        text += f" The most frequent difference, in {numbers.count(times)} of them:"
-    title = f"{numbers.plural(count, 'model call')} said something else than what is recorded"
+        lines, times = found.most_common(1)[0]
+        difference = next(one.difference for one in changes if changed_lines(one) == lines)
+        text += f" Below is the most frequent difference; {numbers.count(times)} of them have it."
+    calls = f"{numbers.plural(count, 'model call')} in {numbers.plural(len(trials), 'trial')}"
+    title = f"{calls} said something else than what is recorded"
     notice = _notice(trials, title, text)
     return notice and replace(notice, lines=error_lines(difference))
 

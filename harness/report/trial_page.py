@@ -273,18 +273,24 @@ def tool_changes(trial: TrialRecord) -> tuple[ChangeView, ...]:
 
 def request_changes(trial: TrialRecord) -> tuple[ChangeView, ...]:
     """What model calls said, beside those whose answers they were given; equal ones once."""
-    alike: dict[str, list[RequestChange]] = {}
+    alike: dict[tuple[str, ...], list[RequestChange]] = {}
     for change in trial.request_changes:
-        alike.setdefault(change.difference, []).append(change)
+        alike.setdefault(changed_lines(change), []).append(change)
     more = trial.request_differences - len(trial.request_changes)
     told = [
-        ChangeView(_request_summary(changes), error_lines(difference))
-        for difference, changes in alike.items()
+        ChangeView(_request_summary(changes), error_lines(changes[0].difference))
+        for changes in alike.values()
     ]
     if more > 0:
         calls = numbers.plural(more, "later model call")
         told.append(ChangeView(f"{calls} said something else too, not shown here.", ()))
     return tuple(told)
+
+
+def changed_lines(change: RequestChange) -> tuple[str, ...]:
+    """What of a diff is the same in another place: its lines without what stands around them."""
+    lines = change.difference.splitlines()[2:]
+    return tuple(line for line in lines if _diff_kind(line) in ("added", "removed"))
 
 
 def _request_summary(changes: Sequence[RequestChange]) -> str:
@@ -293,7 +299,7 @@ def _request_summary(changes: Sequence[RequestChange]) -> str:
     if len(changes) == 1:
         return f"Model call {first.call} is not as recorded, in {first.cause}:"
     calls = ", ".join(str(change.call) for change in changes)
-    return f"{len(changes)} model calls ({calls}) are not as recorded, in their last message:"
+    return f"{len(changes)} model calls ({calls}) are not as recorded, in the same way; the first:"
 
 
 def handed_in(trajectory: Trajectory | None) -> Passage | None:

@@ -484,8 +484,9 @@ def test_a_page_of_imported_conversations_judges_nothing_and_tells_equal_differe
 ):
     warned = "Previous response had warnings:\nToo long.\n\n" + OUTPUT
     talk = [PROMPT]
-    for _ in range(3):
-        talk += [turn("ls\n"), warned]
+    for number in range(3):
+        # What stands around the difference is not the difference.
+        talk += [turn("ls\n"), f"{warned}{number} more\n"]
     imported(
         harness,
         a=told(*talk, turn(complete=True), SURE, turn(complete=True), task="warned"),
@@ -498,12 +499,12 @@ def test_a_page_of_imported_conversations_judges_nothing_and_tells_equal_differe
     assert "has no task with trials of two variants" in page.one("section", id="verdicts").text
     notices = page.one("section", id="notices")
     assert "no verdict" not in notices.text
-    assert "said something else than what is recorded" in notices.text
-    assert "The most frequent difference, in 3 of them:" in notices.text
+    assert "5 model calls in 1 trial said something else than what is recorded" in notices.text
+    assert "Below is the most frequent difference; 3 of them have it." in notices.text
     assert [one.text for one in page.all(css="passed-of")] == ["–", "–"]
     trial = page.one("article", id="trial/warned/terminus2/0")
     [box] = trial.all("section", css="notice")
-    assert "3 model calls (2, 3, 4) are not as recorded, in their last message:" in box.text
+    assert "3 model calls (2, 3, 4) are not as recorded, in the same way; the first:" in box.text
     assert box.text.count("Too long.") == 1
 
 
