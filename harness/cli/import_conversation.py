@@ -59,7 +59,7 @@ def import_alone(
         chosen = write_cassettes(found, out, "position", redactor)
         _tell(terminal, chosen, others, {}, [_IN_ORDER, *use_lines(chosen)])
         return FINE
-    named = [replace(one, name=safe_name(one.name)) for one in found]
+    named = _apart([replace(one, name=safe_name(one.name)) for one in found])
     name, folder = safe_name(out.name), suite or SUITES / safe_name(out.name)
     if name != out.name:
         raise BadInputError(f"--out {out}: no suite can be called {out.name!r}; choose another")
@@ -84,12 +84,32 @@ def import_alone(
     return FINE
 
 
+def _apart(found: Sequence[Found]) -> list[Found]:
+    """Those of one name that one task cannot replay get a number each."""
+    manners: dict[str, set[tuple[object, ...]]] = {}
+    for one in found:
+        manners.setdefault(one.name, set()).add(read_told(one).manner)
+    numbers: Counter[str] = Counter()
+    apart = []
+    for one in found:
+        if len(manners[one.name]) > 1:
+            numbers[one.name] += 1
+            one = replace(one, name=f"{one.name}-{numbers[one.name] - 1}")
+        apart.append(one)
+    return apart
+
+
 def _tasks(found: Sequence[Found]) -> Iterator[ImportedTask]:
     """A task for each name; conversations of the same name are its repeats."""
-    counts = Counter(one.name for one in found)
-    first = {one.name: one for one in reversed(found)}
-    for name, one in sorted(first.items()):
-        yield ImportedTask(name, read_told(one), f"{one.source}: {one.file.name}", counts[name])
+    by_name: dict[str, list[Found]] = {}
+    for one in found:
+        by_name.setdefault(one.name, []).append(one)
+    for name, members in sorted(by_name.items()):
+        first = members[0]
+        # All end by themselves, the longest too.
+        turns = max(len(one.exchanges) for one in members)
+        told = replace(read_told(first), turns=turns)
+        yield ImportedTask(name, told, f"{first.source}: {first.file.name}", len(members))
 
 
 def import_into(

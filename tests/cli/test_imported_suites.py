@@ -521,3 +521,24 @@ def test_answers_that_came_to_no_use_are_told(harness: Harness):
     assert "1 trial was over before the recording is" in page
     assert "2 recorded answers: the loop ended before the recording does" in page
     assert "came to no use" not in harness("run", "suites/imported").out
+
+
+def test_conversations_of_one_name_that_end_otherwise_are_tasks_of_their_own(harness: Harness):
+    short = told(PROMPT, turn(complete=True), SURE, turn(complete=True), task="one")
+    long = told(*(one["content"] for one in CONFIRMED["messages"]), task="one")
+    cut = told(PROMPT, turn("ls\n"), task="two")
+    other = told(PROMPT, turn("ls\n"), OUTPUT, turn("ls\n"), task="two")
+    imported(harness, a=short, b=long)
+    assert harness("run", "suites/imported", "--out", "first").code == 0
+    lines = map(json.loads, Path("first/trials.jsonl").read_bytes().splitlines())
+    assert [(one["trial_id"], one["termination_reason"], one["served"]) for one in lines] == [
+        ("one/terminus2/0", "completed", 2),
+        ("one/terminus2/1", "completed", 3),
+    ]
+    imported(harness, c=cut, d=other)
+    trials = run(harness)
+    assert {name: (one["termination_reason"], one["served"]) for name, one in trials.items()} == {
+        "one": ("completed", 2),
+        "two-0": ("max_iterations", 1),
+        "two-1": ("max_iterations", 2),
+    }

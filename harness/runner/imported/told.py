@@ -66,6 +66,14 @@ class Told:
     confirms: bool
     """Whether the agent was asked if it is sure."""
 
+    @property
+    def manner(self) -> tuple[object, ...]:
+        """What conversations have in common that one task replays, as repeats of each other."""
+        names = frozenset(tool.name for tool in self.tools)
+        length = None if self.completes else self.turns
+        of_loop = (self.preset, self.completes, self.confirms, len(self.replies), self.handed_in)
+        return (self.system, names, length, *of_loop)
+
 
 def read_told(found: Found) -> Told:
     """What a conversation says."""
