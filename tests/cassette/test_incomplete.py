@@ -68,10 +68,9 @@ def test_a_trial_with_an_answer_that_is_never_kept_is_not_complete(
         said = [post(client, text).status_code for text in ("one", "two", "three")]
     assert said == [200, 401, 200]
     (told,) = (record.message for record in caplog.records)
-    assert told == (
-        f"{path}: HTTP 401 is never kept, and request 2 (openai-chat) got nothing else; record"
-        " again to go on"
-    )
+    why = "HTTP 401 is never kept, and request 2 (openai-chat) got nothing else"
+    told_why = why if exists else f"not written: {why}; what was recorded is in 0.jsonl.partial"
+    assert told == f"{path}: {told_why}; record again to go on"
     file = path if exists else path.with_name("0.jsonl.partial")
     assert len(read(file).trials) == exists
     with model(418, 418) as client, use(path, "new_episodes") as session:
