@@ -90,6 +90,7 @@ def test_with_more_time_it_is_missed(
         with use(session), pytest.raises(ReplayMissError, match=r"cut after 0\.3001 s"):
             ask(front(name, slow, session), limit_s)
     assert slow.asked == 1
+    assert [miss.cause for miss in session.misses] == ["the run's time"]
 
 
 def test_with_more_time_it_is_asked_for_again(slow: Slow, tmp_path: Path) -> None:

@@ -35,6 +35,10 @@ def test_a_call_that_takes_longer_ends_the_run_and_replays_to_the_same(
     assert harness("cassette", "audit", "--suite", "tiny").code == 0
     shown = harness("cassette", "show", "cassettes/tiny/fruit/0.jsonl").out
     assert "The run's time was over." in shown
+    for form, number in (("vcr", "1 interaction"), ("messages", "1 conversation")):
+        options = ("cassettes/tiny/fruit/0.jsonl", "--format", form, "-o", f"out.{form}")
+        exported = harness("cassette", "export", *options)
+        assert f"out.{form}: {number}\n" in exported.out
     for front in ("http", "direct"):
         again = harness(*OPTIONS, "--front", front, "--out", front)
         assert again.code == 0, again.err

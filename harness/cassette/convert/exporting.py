@@ -60,8 +60,6 @@ def vcr_data(view: CassetteView, *, base_url: str | None = None) -> dict[str, An
     interactions = []
     for call in _by_trial(view, calls):
         line = call.entry.line
-        if line.response.is_out_of_time:
-            continue
         sent = sent_request(
             call.entry.endpoint,
             view.parameters[line.parameters].body,
@@ -112,9 +110,11 @@ def write_export(text: str, path: Path) -> None:
 
 
 def _calls(view: CassetteView) -> list[_Call]:
+    """All that got an answer."""
     return [
         _Call(entry, view.messages(name), _said(entry.endpoint, entry.line.response))
         for name, entry in view.interactions.items()
+        if not entry.line.response.is_out_of_time
     ]
 
 

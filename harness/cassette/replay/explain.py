@@ -251,6 +251,7 @@ def explain(
             f" {nearest.variant!r}; {nearest.equal_messages} of {count} messages are equal."
         )
         if found.cause == REPETITION and nearest.had_s is not None:
+            found = _Found("the run's time", "")
             parts.append(
                 f"It is the same request, which was cut after {nearest.had_s:g} s: its run's time"
                 " was used up. Now there is more time."

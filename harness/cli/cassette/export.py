@@ -56,7 +56,10 @@ def command(
         raise BadInputError(f"--base-url {base_url!r}: only --format vcr holds addresses")
     view = read(file)
     if form == "vcr":
-        number = len(view.interactions)
+        answered = [
+            one for one in view.interactions.values() if not one.line.response.is_out_of_time
+        ]
+        number = len(answered)
         write_export(to_vcr(view, base_url=base_url), out)
         said = [
             f"{out}: {plural(number, 'interaction')}",
