@@ -43,6 +43,7 @@ def workers(others: bool) -> Workers:
     )
 
 
+@pytest.mark.slow
 def test_everything_is_measured_and_answered_right():
     results = replay.run(PLAN, workers(others=True))
     measured = {(row.name, row.vendor, row.calls, row.wrong) for row in results.rows}

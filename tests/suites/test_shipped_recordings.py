@@ -48,8 +48,17 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_two_replays_give_the_same_trials_with_one_process_and_with_two(tmp_path: Path) -> None:
-    assert replay(tmp_path / "one", "--jobs", "1") == replay(tmp_path / "two", "--jobs", "2")
+@pytest.mark.parametrize(
+    "chosen",
+    [("--task", "contact-card"), pytest.param((), marks=pytest.mark.slow)],
+    ids=["one task", "all tasks"],
+)
+def test_two_replays_give_the_same_trials_with_one_process_and_with_two(
+    tmp_path: Path, chosen: tuple[str, ...]
+) -> None:
+    one = replay(tmp_path / "one", "--jobs", "1", *chosen)
+    assert one
+    assert one == replay(tmp_path / "two", "--jobs", "2", *chosen)
 
 
 def test_the_unchanged_tree_holds_its_baseline(tmp_path: Path) -> None:
