@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -89,12 +89,13 @@ def _apart(found: Sequence[Found]) -> list[Found]:
     manners: dict[str, set[tuple[object, ...]]] = {}
     for one in found:
         manners.setdefault(one.name, set()).add(read_told(one).manner)
-    numbers: Counter[str] = Counter()
+    taken = set(manners)
     apart = []
     for one in found:
         if len(manners[one.name]) > 1:
-            numbers[one.name] += 1
-            one = replace(one, name=f"{one.name}-{numbers[one.name] - 1}")
+            numbered = (f"{one.name}-{number}" for number in count())
+            one = replace(one, name=next(name for name in numbered if name not in taken))
+            taken.add(one.name)
         apart.append(one)
     return apart
 

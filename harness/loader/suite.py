@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,6 +25,8 @@ from harness.schema.loop_config import SUBMIT_TOOL, LoopConfig
 from harness.schema.presets import PRESETS, PresetName
 from harness.schema.suite import ModelConfig, Suite, Task, Variant
 from harness.schema.suite_file import SuiteFile, VariantFile
+
+_ADDRESS = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
 
 Broken = Sequence[tuple[Path, BadInputError]]
 """Tasks that cannot be loaded, and why."""
@@ -199,11 +202,11 @@ def _check_fit(suite: Suite, path: Path, left_out: Sequence[str]) -> None:
         _check_patterns(variant, (*(task.name for task in suite.tasks), *left_out), path)
         for task in suite.tasks:
             if applies(variant, task):
+                resolved = resolve_variant(variant, task)
                 if task.loop:
-                    where = f"{task.folder / 'task.toml'}: metadata.harness.loop"
-                    _check_loop(resolve_variant(variant, task), where)
+                    _check_loop(resolved, f"{task.folder / 'task.toml'}: metadata.harness.loop")
                 _check_model(resolve_model(variant, task), variant, path)
-                _check_reflection(variant, task, path)
+                _check_reflection(resolved, task, path)
 
 
 def _check_model(model: ModelConfig, variant: Variant, path: Path) -> None:
@@ -213,6 +216,12 @@ def _check_model(model: ModelConfig, variant: Variant, path: Path) -> None:
         raise ConfigurationError(
             f"{path}: variant {variant.name!r}: model.provider = 'scripted' answers scenarios only;"
             " name a provider of models"
+        )
+    # Ollama's client takes a host alone as well.
+    if model.provider != "ollama" and model.base_url and not _ADDRESS.match(model.base_url):
+        raise ConfigurationError(
+            f"{path}: variant {variant.name!r}: model.base_url = {model.base_url!r}: must begin"
+            " with http:// or https://, and name a host"
         )
     if model.provider != "openai":
         for key, value in (("api", model.api), ("system_role", model.system_role)):

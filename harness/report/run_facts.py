@@ -238,7 +238,10 @@ def _asked_otherwise(trials: Sequence[TrialRecord]) -> Notice | None:
     if found:
         lines, times = found.most_common(1)[0]
         difference = next(one.difference for one in changes if changed_lines(one) == lines)
-        text += f" Below is the most frequent difference; {numbers.count(times)} of them have it."
+        text += f" Below is the most frequent difference; {numbers.count(times)} of"
+        text += (
+            " them have it." if len(changes) == count else f" {len(changes)} that are kept have it."
+        )
     calls = f"{numbers.plural(count, 'model call')} in {numbers.plural(len(trials), 'trial')}"
     title = f"{calls} said something else than what is recorded"
     notice = _notice(trials, title, text)

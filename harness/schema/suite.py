@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
-from pydantic_core import PydanticCustomError
+from pydantic import ConfigDict, Field
 
 from harness.schema.environment import Environment, Step
 from harness.schema.loop_config import LoopConfig, TerminationReason
@@ -17,8 +15,6 @@ from harness.schema.record import JsonObject, Record
 from harness.schema.recording import RecordingRules
 from harness.schema.scenario import Scenario
 from harness.schema.trajectory import UsageTotal
-
-_ADDRESS = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
 
 
 class Price(Record):
@@ -42,12 +38,6 @@ class Price(Record):
         return millionths / 1_000_000
 
 
-def _web_address(text: str) -> str:
-    if text and _ADDRESS.match(text) is None:
-        raise PydanticCustomError("address", "must begin with http:// or https://, and name a host")
-    return text
-
-
 class ModelConfig(Record):
     """Which model answers, and how it samples."""
 
@@ -60,7 +50,7 @@ class ModelConfig(Record):
     """Which of OpenAI's interfaces; the other providers have one."""
     system_role: Literal["system", "developer"] = "system"
     """Role of the system prompt in OpenAI's formats; local servers know `system` only."""
-    base_url: Annotated[str, AfterValidator(_web_address)] | None = None
+    base_url: str | None = None
     """Endpoint; None is the vendor's own."""
     temperature: float | None = Field(default=None, ge=0)
     price: Price | None = None

@@ -273,6 +273,7 @@ def test_a_folder_of_conversations_is_taken_and_what_is_none_is_named(harness: H
         in_file(Path(f"jobs/{name}/agent/trajectory.json"), {"messages": MESSAGES})
     in_file(Path("jobs/a/result.json"), {"task_name": "a"})
     in_file(Path("jobs/a/trial.log"), "not looked at")
+    Path("jobs/folder.json").mkdir()
     done = harness("import", "conversation", "jobs")
     assert done.code == 0
     assert "cassettes/imported/a/0.jsonl: 3 turns" in done.out

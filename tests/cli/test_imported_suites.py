@@ -542,3 +542,13 @@ def test_conversations_of_one_name_that_end_otherwise_are_tasks_of_their_own(har
         "two-0": ("max_iterations", 1),
         "two-1": ("max_iterations", 2),
     }
+
+
+def test_a_number_takes_no_name_that_another_conversation_has(harness: Harness):
+    imported(
+        harness,
+        a=told("Hi", "Hello", task="x"),
+        b=told(PROMPT, turn(complete=True), SURE, turn(complete=True), task="x"),
+        c=told("Hi", "Hello", task="x-0"),
+    )
+    assert sorted(run(harness)) == ["x-0", "x-1", "x-2"]

@@ -130,7 +130,7 @@ def test_a_wrong_override_is_named_with_what_would_be_valid(
         (("version = 1", ""), ["version: missing"]),
         (
             ("http://", "htp://"),
-            ["suite.toml: model.base_url = 'htp://", "': must begin with http:// or https://"],
+            ["suite.toml: variant", "model.base_url = 'htp://", "': must begin with http"],
         ),
         (('"openai"', '"opnai"'), ["model.provider = 'opnai'", "did you mean 'openai'?"]),
         (("temperature = 0", "temprature = 0"), ["model.temprature: unknown key"]),
@@ -291,6 +291,22 @@ def test_a_task_has_its_own_prompt_and_loop_and_an_override_wins(tmp_path: Path)
         specs = [spec for cell in cells for spec in cell.specs]
         assert [spec.system for spec in specs] == ["Mine.", "You work in /workspace."]
         assert tuple(spec.variant.loop.max_iterations for spec in specs) == limits
+
+
+def test_reflection_is_checked_as_the_task_has_it(tmp_path: Path):
+    suite = SUITE.replace("max_iterations = 8", "reflection = true")
+    make_suite(tmp_path, suite=suite)
+    make_task(tmp_path / "count", config="[metadata.harness]\nloop.reflection = false\n")
+    assert load_suite(tmp_path).tasks
+    make_suite(tmp_path)
+    make_task(tmp_path / "count", config="[metadata.harness]\nloop.reflection = true\n")
+    with pytest.raises(BadInputError, match="task 'count' has no output"):
+        load_suite(tmp_path)
+
+
+def test_a_host_alone_is_an_address_for_ollama(tmp_path: Path):
+    make_suite(tmp_path, suite=SUITE.replace('"openai"', '"ollama"').replace("http://", ""))
+    assert load_suite(tmp_path).variants[0].model.base_url
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,12 @@ def test_a_python_that_is_too_old_for_the_pip_here_is_used_with_the_pip_that_it_
     assert shop.equip_with(Equipment(packages=("one",), python="3.5")).notes == (note,)
 
 
+def test_a_pip_that_cannot_be_read_is_told_without_a_place_of_this_machine(tmp_path: Path):
+    with pytest.raises(SandboxError, match="cannot be unpacked") as raised:
+        unpacked(tmp_path / "absent.whl", tmp_path / "pips")
+    assert str(tmp_path) not in str(raised.value)
+
+
 def test_a_pip_that_cannot_be_unpacked_is_told(tmp_path: Path):
     broken = tmp_path / "pip-20.0-py3-none-any.whl"
     broken.write_text("no archive")

@@ -66,7 +66,8 @@ def read_all(paths: Sequence[Path], redactor: Redactor) -> tuple[list[Found], li
             found += read_conversations(path, redactor)
             continue
         inside = []
-        for file in sorted(one for one in path.rglob("*") if one.suffix in _ENDINGS):
+        files = (one for one in path.rglob("*") if one.suffix in _ENDINGS and one.is_file())
+        for file in sorted(files):
             try:
                 inside += _found(file, _values(file), redactor)
             except _UnknownFormat:

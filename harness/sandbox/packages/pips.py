@@ -76,7 +76,9 @@ def unpacked(wheel: Path, folder: Path) -> Path:
                     archive.extractall(Path(partial, "pip"))
                 _put(Path(partial, "pip"), place)
     except (OSError, zipfile.BadZipFile) as error:
-        raise SandboxError(f"pip of an older Python cannot be unpacked: {error}") from error
+        # An OSError's whole text would name folders of this machine.
+        why = error.strerror if isinstance(error, OSError) else error
+        raise SandboxError(f"pip of an older Python cannot be unpacked: {why}") from error
     return place / "pip"
 
 
