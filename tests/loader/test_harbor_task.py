@@ -12,7 +12,7 @@ import pytest
 
 from harness.errors import BadInputError
 from harness.loader.task.loading import load_task
-from harness.loader.task.templates import machine_variables
+from harness.loader.task.templates import machine_variables, unset_variables
 from harness.schema.environment import Artifact, Collect, CopyFiles, Environment, Step
 from harness.schema.suite import Task
 from tests.loader.suite_folders import write
@@ -33,6 +33,14 @@ else
 fi
 """
 TOOL = ("pytest", "pytest-json-ctrf==0.3.5", "pytest==8.4.1")
+
+
+def composed_task(folder: Path, settings: str, config: str = "") -> Path:
+    """A task with a file for Compose that has these settings, on one line, for its machine."""
+    harbor_task(folder, config)
+    text = f"services:\n  main:\n    {settings}\n"
+    write(folder / "environment" / "docker-compose.yaml", text)
+    return folder
 
 
 def harbor_task(folder: Path, config: str = "", dockerfile: str = "FROM ubuntu:24.04\n") -> Path:
@@ -211,16 +219,18 @@ services:
 """
     write(folder / "environment" / "docker-compose.yaml", text)
 
-    environment = machine(load_task(folder))
+    task = load_task(folder)
+    environment = machine(task)
 
     assert environment.needs == environment.engine.needs == ()
     shown = "environment/docker-compose.yaml: main"
     listed = (f"{shown}.environment: URL=http://$TOKEN/", f"{shown}.privileged", f"{shown}.tmpfs")
     assert environment.ignored[-3:] == listed
-    own = {"REGION": "here", "PLACE": "/data", "TOKEN": "", "HOME_OF_ANOTHER": ""}
+    own = {"REGION": "here", "PLACE": "/data"}
     own["GIVEN"] = "by the task"
     assert machine_variables(environment, {}).items() >= own.items()
     assert machine_variables(environment, {"TOKEN": "secret"})["TOKEN"] == "secret"
+    assert unset_variables(task, {"REGION": "there"}) == ("HOME_OF_ANOTHER", "TOKEN")
     assert not {"TEST_DIR", "URL"} & environment.env.keys()
 
 
@@ -229,7 +239,6 @@ services:
     [
         "services: {main: {}, database: {}}",
         "services: {app: {}}",
-        "services: {main: {build: {dockerfile: Other}}}",
         "services: &all {main: *all}",
         "services: [",
         "",
@@ -242,6 +251,73 @@ def test_a_compose_file_with_more_than_the_one_machine_makes_a_task_impossible(
     write(folder / "environment" / "docker-compose.yaml", text)
     need = ("environment/docker-compose.yaml: services in containers of their own",)
     assert machine(load_task(folder)).needs == machine(load_task(folder)).engine.needs == need
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        "./app",
+        "{context: ../other}",
+        "{context: '${CONTEXT_DIR}/app'}",
+        "{context: ., dockerfile: Other}",
+        "{context: ., target: production}",
+        "{context: ., args: {VERSION: 2}}",
+        "[.]",
+    ],
+)
+def test_a_compose_file_that_builds_another_image_makes_a_task_impossible(
+    tmp_path: Path, build: str
+):
+    found = machine(load_task(composed_task(tmp_path / "t", f"build: {build}")))
+    need = ("environment/docker-compose.yaml: main.build: more than the Dockerfile beside it",)
+    assert found.needs == found.engine.needs == need
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "image: another",
+        "command: service-start",
+        "command: [sh, -c, 'service-start && sleep infinity']",
+        "entrypoint: [service-start]",
+        "entrypoint: 'service-start \"'",
+    ],
+)
+def test_what_a_compose_file_starts_is_told_of(tmp_path: Path, settings: str):
+    found = machine(load_task(composed_task(tmp_path / "t", settings)))
+    key = settings.partition(":")[0]
+    assert found.ignored == (f"environment/docker-compose.yaml: main.{key}",)
+    assert found.needs == ()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "build: .",
+        "build: {context: ./, dockerfile: ./Dockerfile}",
+        "build: {context: '${CONTEXT_DIR:-.}'}",
+        "image: ${PREBUILT_IMAGE_NAME}",
+        "command: sleep infinity",
+        "command: tail -f /dev/null",
+        "command: /bin/bash",
+        "command: ",
+        "entrypoint: [bash, -lc, exec sleep infinity]",
+        "entrypoint: []",
+        "{entrypoint: [sh, -c], command: [sleep infinity]}",
+    ],
+)
+def test_a_compose_file_that_only_keeps_the_machine_there_asks_for_nothing(
+    tmp_path: Path, settings: str
+):
+    found = machine(load_task(composed_task(tmp_path / "t", settings)))
+    assert found.ignored == found.needs == ()
+
+
+def test_a_compose_file_may_name_the_image_of_the_settings(tmp_path: Path):
+    config = "[environment]\ndocker_image = 'debian:12'"
+    folder = composed_task(tmp_path / "t", "image: debian:12", config)
+    (folder / "environment" / "Dockerfile").unlink()
+    assert machine(load_task(folder)).ignored == ()
 
 
 def test_a_task_for_another_system_needs_no_script_of_this_one(tmp_path: Path):

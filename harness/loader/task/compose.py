@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,14 +15,20 @@ from harness.loader.reading import read_text
 
 _MAIN = "main"
 """What Harbor calls the service that is the task's machine."""
+OTHERS = "services in containers of their own"
+"""What is needed where there are services beside it, or it cannot be told."""
 _LONGEST = 65_536
 """Characters: reading YAML is slow."""
-_DONE = frozenset({"build", "command", "entrypoint", "environment", "image"})
-"""Keys of the service that change nothing here: Harbor's own file sets most of them, too."""
+_JUDGED = frozenset({"build", "command", "entrypoint", "environment"})
+"""Keys of the service that are not simply listed."""
 _OF_HARBOR = re.compile(
-    r"\$\{?(CONTEXT_DIR|CPUS|MEMORY|NETWORK_MODE|TEST_DIR|MAIN_IMAGE_NAME"
+    r"\$\{?(CONTEXT_DIR|CPUS|MEMORY|NETWORK_MODE|TEST_DIR|(MAIN|PREBUILT)_IMAGE_NAME"
     r"|(HOST|ENV)_(VERIFIER|AGENT|ARTIFACTS)_LOGS_PATH|(HOST|ENV)_ARTIFACTS_PATH)\b"
 )
+_OWN_FOLDER = re.compile(r"(\.|\$CONTEXT_DIR|\$\{CONTEXT_DIR(:?-[^{}]*)?\})/?")
+_IDLE = re.compile(r"(exec )?((/usr)?/bin/)?(sleep inf(inity)?|tail -f /dev/null|bash|sh)|")
+"""Commands that only keep a machine there."""
+_SHELL = re.compile(r"((/usr)?/bin/)?(bash|sh) -l?c")
 _NAMED = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?-([^{}]*))?\})")
 
 
@@ -29,16 +36,20 @@ _NAMED = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?-([^{}]*))?\})")
 class Compose:
     """What a file says about the task's machine."""
 
-    others: bool = False
-    """Whether there are services beside it, or it cannot be told."""
+    need: str | None = None
+    """What no machine here gives: the file describes more than one, or another."""
     env: dict[str, str] = field(default_factory=dict)
     """Its variables, as a task's settings would name them."""
     ignored: list[str] = field(default_factory=list)
     """What else is said of it."""
 
 
-def read_compose(path: Path) -> Compose:
+def read_compose(path: Path, image: str | None) -> Compose:
     """Read a file.
+
+    Args:
+        path: the file.
+        image: the ready image that the task's settings name.
 
     Raises:
         BadInputError: it is no text.
@@ -46,22 +57,62 @@ def read_compose(path: Path) -> Compose:
     text = read_text(path, purpose="the task's services")
     main = _only_service(text)
     if main is None:
-        return Compose(others=True)
+        return Compose(need=OTHERS)
+    if not _is_plain(main.get("build")):
+        return Compose(need=f"{_MAIN}.build: more than the Dockerfile beside it")
     found = Compose()
     for name, value in _variables(main.get("environment")):
-        if (match := _NAMED.fullmatch(value)) is not None and not _OF_HARBOR.match(value):
-            # What is not set is empty to Compose, and no reason not to run.
-            found.env[name] = f"${{{match[1] or match[2]}:-{match[3] or ''}}}"
+        if _OF_HARBOR.match(value):
+            continue
+        if (match := _NAMED.fullmatch(value)) is not None:
+            default = "" if match[3] is None else f":-{match[3]}"
+            found.env[name] = f"${{{match[1] or match[2]}{default}}}"
         elif "$" not in value:
             found.env[name] = value
-        elif not _OF_HARBOR.match(value):
+        else:
             found.ignored.append(f"{_MAIN}.environment: {name}={value}")
-    for key in main.keys() - _DONE:
-        parts = main[key] if isinstance(main[key], list) else [main[key]]
-        if not all(_OF_HARBOR.search(str(part)) for part in parts):
-            found.ignored.append(f"{_MAIN}.{key}")
+    found.ignored += [f"{_MAIN}.{key}" for key in _not_done(main, image)]
     found.ignored.sort()
     return found
+
+
+def _is_plain(build: object) -> bool:
+    """Whether the image is that of the Dockerfile beside the file, as it is without `build`."""
+    if build is None:
+        return True
+    table = build if isinstance(build, dict) else {"context": build}
+    return (
+        table.keys() <= {"context", "dockerfile"}
+        and _OWN_FOLDER.fullmatch(str(table.get("context", "."))) is not None
+        and table.get("dockerfile", "Dockerfile") in ("Dockerfile", "./Dockerfile")
+    )
+
+
+def _not_done(main: dict[str, Any], image: str | None) -> Iterator[str]:
+    """The keys that ask for what a machine does not get here."""
+    begun = {key: _words(main.get(key)) for key in ("entrypoint", "command")}
+    if not _is_idle([*begun["entrypoint"], *begun["command"]]):
+        yield from (key for key, words in begun.items() if not _is_idle(words))
+    for key in main.keys() - _JUDGED:
+        parts = main[key] if isinstance(main[key], list) else [main[key]]
+        is_asked_for = key == "image" and main[key] in (None, image)
+        if not is_asked_for and not all(_OF_HARBOR.search(str(part)) for part in parts):
+            yield key
+
+
+def _is_idle(words: list[str]) -> bool:
+    if len(words) == 3 and _SHELL.fullmatch(" ".join(words[:2])):
+        words = _words(words[2])
+    return _IDLE.fullmatch(" ".join(words)) is not None
+
+
+def _words(command: object) -> list[str]:
+    if isinstance(command, list):
+        return [str(word) for word in command]
+    try:
+        return shlex.split("" if command is None else str(command))
+    except ValueError:
+        return [str(command)]
 
 
 def _only_service(text: str) -> dict[str, Any] | None:
@@ -80,9 +131,7 @@ def _only_service(text: str) -> dict[str, Any] | None:
     main = services[_MAIN] or {}
     if not isinstance(main, dict) or not all(isinstance(key, str) for key in main):
         return None
-    build = main.get("build") or {}
-    dockerfile = build.get("dockerfile", "Dockerfile") if isinstance(build, dict) else "Dockerfile"
-    return main if dockerfile == "Dockerfile" else None
+    return main
 
 
 def _variables(listed: object) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from harness.errors import BadInputError, ConfigurationError
 from harness.loader.dockerfile.build import Build, read_build
 from harness.loader.dockerfile.file_commands import in_system
 from harness.loader.dockerfile.images import image_problem, python_version
-from harness.loader.task.compose import read_compose
+from harness.loader.task.compose import OTHERS, read_compose
 from harness.schema.environment import (
     CopyFiles,
     EngineSettings,
@@ -89,10 +89,10 @@ def _with_compose(
     name = next((name for name in _COMPOSE if (source.folder / name).is_file()), None)
     if name is None:
         return section
-    found = read_compose(source.folder / name)
+    found = read_compose(source.folder / name, section.docker_image)
     has_machine = (source.folder / "Dockerfile").is_file() or section.docker_image is not None
-    if found.others or not has_machine:
-        notes.needs.append(f"{source.shown}/{name}: services in containers of their own")
+    if found.need or not has_machine:
+        notes.needs.append(f"{source.shown}/{name}: {found.need or OTHERS}")
         notes.engine_needs.append(notes.needs[-1])
         return section
     notes.ignored += [f"{source.shown}/{name}: {text}" for text in found.ignored]
