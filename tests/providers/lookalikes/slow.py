@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PATIENCE_S = 20
 """Then it answers after all, and a call that was not cut is seen."""
+LATE_S = 0.5
+"""Takes no time when it is replayed at once."""
 
 
 @dataclass
@@ -19,8 +21,8 @@ class Slow:
 
     url: str = ""
     ways: list[str] = field(default_factory=list)
-    """What it does with the next requests: `hang`, `trickle`, `fail`, or answer and `keep` the
-    connection; then it answers."""
+    """What it does with the next requests: `hang`, `trickle`, `fail`, answer `late`, or answer and
+    `keep` the connection; then it answers."""
     asked: int = 0
     hung_up: threading.Event = field(default_factory=threading.Event)
     over: threading.Event = field(default_factory=threading.Event)
@@ -83,6 +85,8 @@ def handler_of(slow: Slow) -> type[BaseHTTPRequestHandler]:
             streamed = bool(body.get("stream")) or "stream" in self.path
             if way == "hang":
                 slow.over.wait(PATIENCE_S)
+            elif way == "late":
+                slow.over.wait(LATE_S)
             self.send_response(500 if way == "fail" else 200)
             self.send_header(
                 "content-type", "text/event-stream" if streamed else "application/json"
