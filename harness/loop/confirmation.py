@@ -50,7 +50,7 @@ class Confirmation:
         self.prompts_in_row = 0
 
     def rearm(self) -> None:
-        """Forget the question: the model went on working."""
+        """Forget the question, where questions are not counted: the model went on working."""
         if self.config.mode == "counted":
             return
         self.pending = False
@@ -67,7 +67,10 @@ class Confirmation:
         return self._ask(text)
 
     def judge_completion(self) -> Ask | None:
-        """The question to a call that says the task is complete, or None the second time."""
+        """The question to a call that says the task is complete, or None the second time.
+
+        Where questions are counted that is the second time in the run, else in a row.
+        """
         if not self.config.enabled or self.pending:
             return None
         self.pending = True
@@ -87,7 +90,7 @@ class Confirmation:
 
     def _ask(self, text: str) -> Accept | Ask:
         if self.prompts_in_row >= self.config.max_prompts:
-            return Accept(text, confirmed=False)
+            return Accept(text, confirmed=None if self.config.mode == "counted" else False)
         self.pending = True
         self.prompts_in_row += 1
         built_in = STRUCTURED_PROMPT if self.config.mode == "structured" else SECOND_TEXT_PROMPT

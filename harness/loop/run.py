@@ -237,13 +237,14 @@ class Run:
         return all(isinstance(read_arguments(call.arguments), str) for call in turn.calls)
 
     def _complete(self, turn: AnsweredTurn, position: int, text: str) -> Candidate | None:
-        """The task is said to be complete: asked back once, taken the second time in a row."""
+        """The task is said to be complete: asked back once, taken the second time."""
         question = self.parts.completion.question_to_completion()
         if question is not None:
             self.model_turns.next_tag = "confirm"
             turn.put(position, question)
             return None
-        self.progress.confirmed = True if self.config.confirm.enabled else None
+        confirm = self.config.confirm
+        self.progress.confirmed = True if confirm.enabled and confirm.mode != "counted" else None
         return Candidate(self.progress.draft or Draft(output_from_text(text)), turn)
 
     def _text_only(self, text: str) -> Ending | Candidate | None:

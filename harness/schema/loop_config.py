@@ -64,9 +64,10 @@ class Confirm(Record):
     enabled: bool = False
     mode: Literal["structured", "second_text", "counted"] = "structured"
     """`structured`: COMPLETED or CONTINUE is asked for; `second_text`: the next text is it;
-    `counted`: the text after `max_prompts` questions in the whole run is it."""
+    `counted`: the text after `max_prompts` questions in the run is it, and says nothing about
+    whether it was confirmed. A run that is resumed after a suspension counts anew."""
     max_prompts: int = Field(default=2, ge=1)
-    """Questions in a row before the text is accepted unconfirmed."""
+    """Questions in a row before the text is accepted unconfirmed; in the run where `counted`."""
     prompt: str | None = None
     """The question; None is the built-in one of the mode."""
 

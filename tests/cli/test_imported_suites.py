@@ -453,6 +453,8 @@ def test_exported_trials_replay_to_their_endings_under_one_variant(harness: Harn
         "count-plain-2": ("default", "completed", 2),
         "count-plain-3": ("default", "max_iterations", 2),
     }
+    # That a talk ended with an answer does not say whether it was confirmed.
+    assert {one["confirmed"] for one in trials.values()} == {None}
     # Each has its own system prompt; of one reply that was always the same nothing is lost.
     differing = {name: one["request_differences"] for name, one in trials.items()}
     assert differing == {

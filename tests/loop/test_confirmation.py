@@ -146,7 +146,7 @@ def test_counted_questions_are_asked_over_the_whole_run(max_prompts: int) -> Non
     turns = [turn("COMPLETED: a"), look, turn("CONTINUE: b"), look, turn("c")]
     confirm: Json = {"enabled": True, "mode": "counted", "max_prompts": max_prompts}
     trajectory, _ = run(turns, tools=[returns("look", "seen")], confirm=confirm)
-    assert trajectory.termination_reason == Reason.COMPLETED
+    assert (trajectory.termination_reason, trajectory.confirmed) == (Reason.COMPLETED, None)
     assert (asked(trajectory), trajectory.final_text) == (
         max_prompts,
         ["CONTINUE: b", "c"][max_prompts - 1],

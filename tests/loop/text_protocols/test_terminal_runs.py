@@ -64,6 +64,17 @@ def test_who_is_done_sees_the_terminal_and_is_asked_whether_it_is_sure(machine: 
     assert told.endswith("say once more that it is complete.")
 
 
+def test_where_questions_are_counted_who_is_done_is_asked_once_in_the_run(machine: Machine) -> None:
+    done = answer(task_complete=True)
+    trajectory, model = run(
+        map(turn, (done, answer("ls\n"), done)),
+        tools=[Keystrokes(machine)],
+        **{**PRESETS["terminus2"], "confirm": {"enabled": True, "mode": "counted"}},
+    )
+    assert trajectory.termination_reason is TerminationReason.COMPLETED
+    assert (len(model.requests), trajectory.confirmed) == (3, None)
+
+
 def test_a_skill_is_loaded_and_nothing_is_asked_back(machine: Machine) -> None:
     trajectory, model = run(
         map(turn, ('{"load_skill": "sums"}', answer(task_complete=True))),
