@@ -13,6 +13,7 @@ import pytest
 from harness.errors import BadInputError
 from harness.loader.task.loading import load_task
 from harness.loader.task.templates import machine_variables, unset_variables
+from harness.runner.hosting import Hosting, ignored_by, not_runnable
 from harness.schema.environment import Artifact, Collect, CopyFiles, Environment, Step
 from harness.schema.suite import Task
 from tests.loader.suite_folders import write
@@ -225,12 +226,14 @@ services:
     assert environment.needs == environment.engine.needs == ()
     shown = "environment/docker-compose.yaml: main"
     listed = (f"{shown}.environment: URL=http://$TOKEN/", f"{shown}.privileged", f"{shown}.tmpfs")
-    assert environment.ignored[-3:] == listed
+    assert environment.ignored[-3:] == environment.engine.ignored == listed
     own = {"REGION": "here", "PLACE": "/data"}
     own["GIVEN"] = "by the task"
     assert machine_variables(environment, {}).items() >= own.items()
     assert machine_variables(environment, {"TOKEN": "secret"})["TOKEN"] == "secret"
     assert unset_variables(task, {"REGION": "there"}) == ("HOME_OF_ANOTHER", "TOKEN")
+    lacking = not_runnable(task, Hosting(sandbox="directory", withheld=frozenset({"TOKEN"})))
+    assert "allow it with --env TOKEN" in str(lacking)
     assert not {"TEST_DIR", "URL"} & environment.env.keys()
 
 
@@ -311,6 +314,20 @@ def test_a_compose_file_that_only_keeps_the_machine_there_asks_for_nothing(
 ):
     found = machine(load_task(composed_task(tmp_path / "t", settings)))
     assert found.ignored == found.needs == ()
+
+
+def test_what_compose_asks_for_is_told_where_an_engine_makes_the_machines(tmp_path: Path):
+    folder = composed_task(tmp_path / "t", "{privileged: true, volumes: ['./a:/a'], ports: [80]}")
+    write(folder / "tests" / "Dockerfile", "FROM ubuntu:24.04\n")
+    write(folder / "tests" / "docker-compose.yaml", "services: {main: {tmpfs: /run}}")
+    write(folder / "task.toml", "[verifier]\nenvironment_mode = 'separate'")
+    keys = ("ports", "privileged", "volumes")
+    told = (
+        *(f"environment/docker-compose.yaml: main.{key}" for key in keys),
+        "tests/docker-compose.yaml: main.tmpfs",
+    )
+    for kind in ("docker", "directory"):
+        assert ignored_by(load_task(folder), Hosting(sandbox=kind)) == told
 
 
 def test_a_compose_file_may_name_the_image_of_the_settings(tmp_path: Path):

@@ -42,6 +42,8 @@ class EnvironmentSource:
 @dataclass(slots=True)
 class _Notes:
     ignored: list[str] = field(default_factory=list)
+    engine_ignored: list[str] = field(default_factory=list)
+    """Those that a container engine does not do here either."""
     needs: list[str] = field(default_factory=list)
     engine_needs: list[str] = field(default_factory=list)
     """Those that a container engine does not give here either."""
@@ -76,6 +78,7 @@ def read_environment(section: EnvironmentSection, source: EnvironmentSource) -> 
                 variables=tuple(section.env),
                 network=_has_network(section),
                 cpus=section.cpus,
+                ignored=tuple(notes.engine_ignored),
                 needs=tuple(notes.engine_needs),
             ),
         }
@@ -95,7 +98,8 @@ def _with_compose(
         notes.needs.append(f"{source.shown}/{name}: {found.need or OTHERS}")
         notes.engine_needs.append(notes.needs[-1])
         return section
-    notes.ignored += [f"{source.shown}/{name}: {text}" for text in found.ignored]
+    notes.engine_ignored += [f"{source.shown}/{name}: {text}" for text in found.ignored]
+    notes.ignored += notes.engine_ignored
     return section.model_copy(update={"env": found.env | section.env})
 
 

@@ -49,7 +49,7 @@ def load_task(folder: Path) -> Task:
             "needs": tuple(dict.fromkeys((*environment.needs, *layout.needs, *found.needs))),
             "engine": engine.model_copy(
                 update={
-                    "ignored": (*layout.ignored, *found.engine_ignored, *told),
+                    "ignored": (*engine.ignored, *layout.ignored, *found.engine_ignored, *told),
                     "needs": tuple(dict.fromkeys((*engine.needs, *layout.needs, *found.needs))),
                 }
             ),
