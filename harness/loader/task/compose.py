@@ -65,8 +65,11 @@ def read_compose(path: Path, image: str | None) -> Compose:
         if _OF_HARBOR.match(value):
             continue
         if (match := _NAMED.fullmatch(value)) is not None:
-            default = "" if match[3] is None else f":-{match[3]}"
-            found.env[name] = f"${{{match[1] or match[2]}{default}}}"
+            host = match[1] or match[2]
+            found.env[name] = f"${{{host}:-{match[3] or ''}}}"
+            if match[3] is None:
+                # As with Compose: most tasks name keys of agents that they do not use.
+                found.ignored.append(f"{_MAIN}.environment: {name} is empty without --env {host}")
         elif "$" not in value:
             found.env[name] = value
         else:
