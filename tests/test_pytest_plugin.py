@@ -69,7 +69,11 @@ def test_trials_pass_on_two_workers(project):
     result.assert_outcomes(passed=8)
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
+@pytest.mark.parametrize(
+    "workers",
+    [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)],
+    ids=["one process", "two workers"],
+)
 def test_one_trial_is_run_by_its_id(project, workers):
     result = own_process(project, "--harness", "suites/tiny", ALL[2], "-v", *workers)
     result.assert_outcomes(passed=1)
@@ -175,6 +179,7 @@ def test_a_suite_that_cannot_be_used_is_a_usage_error(project, arguments, expect
     assert expected in errors[0]
 
 
+@pytest.mark.slow
 def test_last_failed_runs_the_failed_trials_again(project):
     write(project.path / "suites/tiny/fruit/instruction.md", FRUIT.replace("apple", "pear"))
     write(project.path / "tests" / "test_own.py", "def test_own():\n    assert False\n")
