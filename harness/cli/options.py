@@ -74,6 +74,21 @@ def _some_variant(_: click.Context, param: click.Parameter, value: str | None) -
     return value
 
 
+def repeats(
+    help: str, *, most: int = MOST_REPEATS, default: int | None = None
+) -> Callable[[Function], Function]:
+    """How often something is done; no default of its own leaves it to the suite."""
+    return click.option(
+        "--repeats",
+        "--repeat",
+        "repeats",
+        type=click.IntRange(min=1, max=most),
+        default=default,
+        show_default=default is not None,
+        help=help,
+    )
+
+
 def selection(function: Function) -> Function:
     """Which trials of a suite, and how: what `run` and `check` share."""
     for option in reversed(
@@ -88,13 +103,7 @@ def selection(function: Function) -> Function:
                 metavar="GLOB",
                 help="Only these tasks; repeatable.",
             ),
-            click.option(
-                "--repeats",
-                "--repeat",
-                "repeats",
-                type=click.IntRange(min=1, max=MOST_REPEATS),
-                help="Repeats of each task and variant; scenarios take none.",
-            ),
+            repeats("Repeats of each task and variant; scenarios take none."),
             click.option(
                 "--set",
                 "overrides",

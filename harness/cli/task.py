@@ -16,7 +16,7 @@ from harness.cassette.secrets import secrets_in
 from harness.cli import DOES_NOT_HOLD, FINE, UNDECIDED
 from harness.cli.execution import warn_of_typos
 from harness.cli.hosting import MachineOptions, machine_options
-from harness.cli.options import environment, make_command
+from harness.cli.options import environment, make_command, repeats
 from harness.cli.terminal import Terminal, table
 from harness.errors import BadInputError
 from harness.loader.suite import Broken, load_suite
@@ -39,14 +39,10 @@ def command() -> None:
 @make_command("check", example="harness task check suites/basics --task 'sum-*' --repeat 3")
 @click.argument("suite", metavar="SUITE")
 @click.option("--task", "globs", multiple=True, metavar="GLOB", help="Only these; repeatable.")
-@click.option(
-    "--repeat",
-    "--repeats",
-    "repeat",
-    type=click.IntRange(min=1, max=MOST_REPEATS),
+@repeats(
+    "Check each task so often: a verifier that does not always say the same is flaky.",
+    most=MOST_REPEATS,
     default=1,
-    show_default=True,
-    help="Check each task so often: a verifier that does not always say the same is flaky.",
 )
 @machine_options
 @click.option(
@@ -59,7 +55,7 @@ def _check(
     terminal: Terminal,
     suite: str,
     globs: tuple[str, ...],
-    repeat: int,
+    repeats: int,
     jobs: int | None,
     **options: Any,
 ) -> int:
@@ -84,7 +80,7 @@ def _check(
     machines = MachineOptions(**options)
     machines.check_sandbox()
     hosting = machines.hosting(tasks)
-    work = [CheckJob(task, hosting, repeat) for task in tasks]
+    work = [CheckJob(task, hosting, repeats) for task in tasks]
     redactor = Redactor(secrets_in(environment(), handed_down=hosting.variables))
     jobs = min(jobs or os.cpu_count() or 1, len(tasks) or 1)
     found, total = broken, len(tasks) + len(broken)

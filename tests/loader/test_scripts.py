@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.loader.task.scripts import Script, files_at, on_top, read_script
+from harness.sandbox.packages import equipping
 from harness.schema.environment import Equipment
 from tests.loader.suite_folders import write
 
@@ -120,6 +122,15 @@ def test_packages_of_a_script_and_of_those_it_calls(
 def test_calls_that_install_nothing_are_none(tmp_path: Path, line: str):
     script = read(tmp_path, line)
     assert (script.packages, script.tools, script.problems) == ((), (), ())
+
+
+def test_options_take_the_same_words_here_and_where_uvx_is_run(tmp_path: Path):
+    stand_in = Path(equipping.__file__).with_name("stand_ins") / "lib" / "prepared.sh"
+    [others] = re.findall(r"-\[ifcPC\] \| (.*?)\)\s+used=2", stand_in.read_text(), re.DOTALL)
+    options = re.findall(r"--[a-z-]+", others)
+    assert {"--overrides", "--only-group"} <= set(options)
+    for option in options:
+        assert read(tmp_path, f"uvx {option} value tool").tools == (("tool",),), option
 
 
 def test_what_is_installed_and_cannot_be_had_is_told_with_its_line(tmp_path: Path):

@@ -13,7 +13,7 @@ from harness.cassette.format import StoredResult
 from harness.cassette.replay.answers import Answers
 from harness.cassette.replay.tool_differences import Difference, Differences
 from harness.cassette.request.canonical import writable
-from harness.errors import HarnessError, InfrastructureError
+from harness.errors import HarnessError, InfrastructureError, error_line
 from harness.protocols import ToolProvider
 from harness.schema.messages import ToolSpec
 from harness.schema.record import JsonObject
@@ -203,9 +203,7 @@ def _do(act: Callable[[], object]) -> None:
         raise
     except Exception as error:
         # Taken for a tool's, the error would be told to the model, and the trial would go on.
-        raise InfrastructureError(
-            f"the machine cannot be prepared: {type(error).__name__}: {error}"
-        ) from error
+        raise InfrastructureError(f"the machine cannot be prepared: {error_line(error)}") from error
 
 
 def _outcome(stored: StoredResult) -> ToolOutcome:

@@ -31,7 +31,10 @@ _INDEXES = ("--index-url", "--extra-index-url", "--index", "--default-index")
 _KEPT_VALUES = ("--find-links", "--trusted-host", "--only-binary", "--no-binary")
 _KEPT_FLAGS = ("--pre", "--prefer-binary", "--no-build-isolation")
 _FILE_OPTIONS = ("--requirement", "--requirements", "--with-requirements")
-_CANNOT = ("--editable", "--constraint", "--constraints", "--with-editable", "--target", "--prefix")
+_CANNOT = (
+    *("--editable", "--constraint", "--constraints", "--override", "--overrides"),
+    *("--with-editable", "--target", "--prefix"),
+)
 _DROPPED_VALUES = frozenset(
     {
         *("--python", "--timeout", "--default-timeout", "--retries", "--progress-bar", "--log"),
@@ -41,6 +44,7 @@ _DROPPED_VALUES = frozenset(
         *("--resolution", "--prerelease", "--link-mode", "--keyring-provider", "--color"),
         *("--torch-backend", "--exclude-newer", "--python-platform", "--directory", "--project"),
         *("--config-file", "--env-file", "--extra", "--group", "--package", "--optional"),
+        *("--only-group", "--no-group", "--prompt"),
         *("--upgrade-package", "--reinstall-package", "--refresh-package", "--python-preference"),
     }
 )
