@@ -60,8 +60,8 @@ def _trials(found: Mapping[str, Any]) -> Iterator[str]:
     if found:
         yield (
             f"{found['trials']:,} trials with live tools and verifiers, {found['jobs']} at a time:"
-            f" {found['rate']:.1f} a second by the clock, with their files on a disk"
-            f" {found['disk_rate']:.1f}"
+            f" {found['rate']:.1f} a second by the clock, with their files in memory"
+            f" {found['memory_rate']:.1f}"
         )
         yield (
             f"A container of bubblewrap, made, used for one process and removed:"

@@ -57,14 +57,14 @@ def main(trials: int, starts: int) -> dict[str, Any]:
 
 
 def _many(trials: int) -> dict[str, Any]:
-    """As many trials of the same task as are wanted, with containers in memory and on the disk."""
+    """As many trials of the same task as are wanted, with containers on the disk and in memory."""
     in_memory, wrong = _rate(trials, str(MEMORY) if MEMORY.is_dir() else None)
     on_disk, wrong_on_disk = _rate(trials, None)
     return {
         "trials": trials,
         "jobs": JOBS,
-        "rate": in_memory,
-        "disk_rate": on_disk,
+        "rate": on_disk,
+        "memory_rate": in_memory,
         "wrong": wrong + wrong_on_disk,
     }
 
