@@ -91,6 +91,10 @@ class NoWorkdirError(SandboxError):
     """The folder that a command was to start in is not there, or cannot be entered."""
 
 
+class FullError(SandboxError):
+    """A command cannot be started beside those that run: its container has too many processes."""
+
+
 def error_line(error: BaseException) -> str:
     """What kind of error it is and what it says, for one line of a message."""
     return f"{type(error).__name__}: {error}"

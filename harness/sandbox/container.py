@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Protocol, TypeVar
 
-from harness.errors import InfrastructureError, NoWorkdirError, SandboxError
+from harness.errors import FullError, InfrastructureError, NoWorkdirError, SandboxError
 from harness.sandbox import view
 from harness.sandbox.engine.api import DEFAULT_ADDRESS
 from harness.sandbox.files.root_folder import RootFolder
@@ -25,6 +25,7 @@ from harness.values import FileContent, ProcessResult
 
 _PROBE_TIMEOUT_S = 20.0
 _ERROR_LINES = 5
+_FULL = "cannot be started: there are as many processes as there may be"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +226,8 @@ class FolderContainer:
         except NoWorkdirError:
             # Made here, and not seen inside: an agent has put a link there, or closed it.
             return ProcessResult(exit_code=126, output=f"{place}: cannot be entered\n")
+        except FullError:
+            return ProcessResult(exit_code=126, output=f"{command[0]}: {_FULL}\n")
 
     def terminal(self, *, columns: int = 160, rows: int = 40) -> Terminal:
         """Open a terminal with a shell in the working directory, or in / if that is no folder."""

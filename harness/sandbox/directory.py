@@ -143,15 +143,17 @@ class Directory:
         assert not inside.mounts
         place = _Place(inside.root.path)
         started = time.monotonic()
-        process = subprocess.Popen(
-            # By a shell, so that a command that is not there is a result as in a sandbox.
-            ["/bin/sh", "-c", 'exec "$@"', "sh", *map(place.there, command)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=place.folder(inside.cwd),
-            env=place.environment(inside.cwd, inside.env),
-            umask=0o022,
+        process = inside.keeper.start(
+            lambda: subprocess.Popen(
+                # By a shell, so that a command that is not there is a result as in a sandbox.
+                ["/bin/sh", "-c", 'exec "$@"', "sh", *map(place.there, command)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=place.folder(inside.cwd),
+                env=place.environment(inside.cwd, inside.env),
+                umask=0o022,
+            )
         )
         inside.keeper.admit(process.pid)
         output = Excerpt(self._output_limit)
@@ -176,14 +178,16 @@ class Directory:
         """Start a command that owns a terminal, and runs until what this gives is called."""
         assert not inside.mounts
         place = _Place(inside.root.path)
-        process = subprocess.Popen(
-            view.owning_terminal(command, sys.executable),
-            stdin=terminal,
-            stdout=terminal,
-            stderr=terminal,
-            cwd=place.folder(inside.cwd),
-            env=place.environment(inside.cwd, inside.env),
-            umask=0o022,
+        process = inside.keeper.start(
+            lambda: subprocess.Popen(
+                view.owning_terminal(command, sys.executable),
+                stdin=terminal,
+                stdout=terminal,
+                stderr=terminal,
+                cwd=place.folder(inside.cwd),
+                env=place.environment(inside.cwd, inside.env),
+                umask=0o022,
+            )
         )
         inside.keeper.admit(process.pid)
 

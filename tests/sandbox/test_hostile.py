@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
@@ -59,6 +60,31 @@ except BlockingIOError:
 def test_a_classic_fork_bomb_ends_at_the_timeout(container: FolderContainer):
     result = bash(container, "bomb() { bomb | bomb & }; bomb; sleep 60", timeout_s=1)
     assert result.timed_out
+    assert bash(container, "echo as before").output == "as before\n"
+
+
+def test_a_command_beside_a_fork_bomb_says_that_it_cannot_start(container: FolderContainer):
+    begun = threading.Event()
+
+    def explode() -> None:
+        begun.set()
+        bash(container, "bomb() { bomb | bomb & }; bomb; sleep 60", timeout_s=4)
+
+    bomb = threading.Thread(target=explode)
+    bomb.start()
+    begun.wait()
+    results = []
+    while bomb.is_alive():
+        results.append(container.run(["true"], timeout_s=4))
+    bomb.join()
+    # Root that is held by no group becomes somebody else, and only that one's are counted.
+    wanted = {0, 126} if cgroups.parents().threads else {0}
+    assert {result.exit_code for result in results} == wanted
+    assert all(
+        result.output == "true: cannot be started: there are as many processes as there may be\n"
+        for result in results
+        if result.exit_code == 126
+    )
     assert bash(container, "echo as before").output == "as before\n"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -52,8 +53,8 @@ def test_no_process_of_the_host_obeys_a_tasks_variables(
 class Refusing:
     """Lets no process be put under limits."""
 
-    def expect(self) -> None:
-        """Nothing to get ready."""
+    def start(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        return start()
 
     def admit(self, pid: int) -> None:
         raise SandboxError(f"process {pid > 0} gets no limits")
@@ -63,6 +64,9 @@ class Refusing:
 
     def note(self) -> str | None:
         return None
+
+    def was_full(self) -> bool:
+        return False
 
 
 def test_nothing_of_a_container_is_loaded_before_limits_hold(runner: Runner):

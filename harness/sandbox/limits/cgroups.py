@@ -1,5 +1,10 @@
 """Control groups: what holds root to a number of processes and to an amount of memory.
 
+To move a process of another the kernel has to wait for all processors, some ten milliseconds. With
+version 1 a thread that moves alone need not, and what it starts is where it is: so a thread of the
+harness goes into a container's groups while it starts a process of the container. See
+cgroup_procs_write_start() in https://github.com/torvalds/linux/blob/master/kernel/cgroup/cgroup.c.
+
 Version 2 allows a group either processes or controllers for the groups in it, so those of
 containers are made beside this process's own group; nothing is moved or enabled for that.
 See https://docs.kernel.org/admin-guide/cgroup-v2.html, "No Internal Process Constraint".
@@ -13,12 +18,17 @@ import re
 import subprocess
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
-from harness.errors import SandboxError
+from harness.errors import FullError, SandboxError
+
+Started = TypeVar("Started")
 
 _NAME = "harness-{pid}-{number}"
 _OURS = re.compile(r"harness-(\d+)-\d+")
@@ -37,6 +47,8 @@ class Parents:
     memory: Path | None
     unified: bool
     """Version 2: both are the same group, if both are there."""
+    threads: tuple[Path, ...] = ()
+    """Files by which a thread goes back from groups of containers; none where it cannot go alone."""
 
 
 class Group:
@@ -61,20 +73,63 @@ class Group:
         """Whether there is a limit that they hold."""
         return bool(self._limits)
 
+    def start(self, start: Callable[[], Started]) -> Started:
+        """Start a process, in them already if that can be; what it starts is in them as well.
+
+        Args:
+            start: Starts it, and need not wait for it.
+
+        Raises:
+            FullError: they have as many processes as they may.
+            SandboxError: they cannot be made.
+        """
+        if not self._limits:
+            return start()
+        if self._parents.threads:
+            return _starter(os.getpid()).submit(self._start_inside, start).result()
+        started = start()
+        threading.Thread(target=_stay, daemon=True).start()
+        return started
+
+    def _start_inside(self, start: Callable[[], Started]) -> Started:
+        with _setting_limits():
+            places = [group / "tasks" for group in self._made()]
+        with _elsewhere(places, self._parents.threads):
+            try:
+                return start()
+            except BlockingIOError as error:
+                raise FullError("the container has as many processes as it may") from error
+
     def admit(self, pid: int) -> None:
-        """Put a process into them; what it starts is in them as well.
+        """Put a process into them that was not started there.
 
         Raises:
             SandboxError: they cannot be made.
         """
-        try:
-            for parent, limits in self._limits.items():
-                group = parent / self._name
-                if not group.is_dir():
-                    _make(group, limits)
+        if self._parents.threads:
+            return
+        with _setting_limits():
+            for group in self._made():
                 (group / "cgroup.procs").write_text(str(pid))
-        except OSError as error:
-            raise SandboxError(f"its limits cannot be set: {error}") from error
+
+    def _made(self) -> list[Path]:
+        groups = []
+        for parent, limits in self._limits.items():
+            group = parent / self._name
+            if not group.is_dir():
+                _make(group, limits)
+            groups.append(group)
+        return groups
+
+    def was_full(self) -> bool:
+        """Whether a process of them could not start another, for there were too many."""
+        if self._parents.processes is None:
+            return False
+        try:
+            text = (self._parents.processes / self._name / "pids.events").read_text()
+        except FileNotFoundError:
+            return False
+        return re.search(r"^max [1-9]", text, re.MULTILINE) is not None
 
     def killed_for_memory(self) -> int:
         """How many of its processes the kernel has killed since they used too much."""
@@ -94,16 +149,48 @@ class Group:
             _remove(parent / self._name)
 
 
-def get_ready() -> None:
-    """Begin what the next move into a group would have to wait for.
+@cache
+def _starter(_: int) -> ThreadPoolExecutor:
+    """The thread that goes into groups: a launcher dies with the thread that started it.
 
-    For the first move after a while the kernel waits some ten milliseconds for all processors; the
-    next one soon after takes none. This one leads from a group to the same, while others work.
+    Never the first thread of a process, which stands for all of it where memory is short.
     """
-    threading.Thread(target=_stay, daemon=True).start()
+    return ThreadPoolExecutor(1, thread_name_prefix="control-group")
+
+
+@contextmanager
+def _elsewhere(places: Iterable[Path], back: Iterable[Path]) -> Iterator[None]:
+    """This thread is in other groups meanwhile."""
+    try:
+        with _setting_limits():
+            for place in places:
+                _go(place)
+        yield
+    finally:
+        for place in back:
+            _go(place)
+
+
+def _go(place: Path) -> None:
+    """Move this thread alone; with any other number than 0 the kernel would wait."""
+    with open(place, "wb", buffering=0) as file:
+        file.write(b"0")
+
+
+@contextmanager
+def _setting_limits() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SandboxError(f"its limits cannot be set: {error}") from error
 
 
 def _stay() -> None:
+    """Begin what the next move into a group would have to wait for.
+
+    For the first move after a while the kernel waits for all processors; the next one soon after
+    takes no time. This one leads from a group to the same, while others work.
+    """
     places = own_places()
     own = places.get("pids", places.get(""))
     if own is not None:
@@ -117,11 +204,11 @@ def parents() -> Parents:
     places = own_places()
     if "" in places and (found := _unified(places[""])) is not None:
         return found
-    return Parents(
-        _usable(places.get("pids"), {"pids.max": _TRIED["pids"]}),
-        _usable(places.get("memory"), {"memory.limit_in_bytes": _TRIED["memory"]}),
-        unified=False,
-    )
+    processes = _usable(places.get("pids"), {"pids.max": _TRIED["pids"]})
+    memory = _usable(places.get("memory"), {"memory.limit_in_bytes": _TRIED["memory"]})
+    tasks = tuple(place / "tasks" for place in (processes, memory) if place is not None)
+    may_return = all(os.access(place, os.W_OK) for place in tasks)
+    return Parents(processes, memory, unified=False, threads=tasks if may_return else ())
 
 
 def _unified(own: Path) -> Parents | None:

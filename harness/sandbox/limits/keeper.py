@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +14,9 @@ from harness.sandbox.limits.usage import Disk, Memory
 from harness.values import ProcessResult
 
 _MIB = 1 << 20
+
+_KILLED_FIRST = "500"
+"""Of 1000: where memory is short, half of all there is counts as this process's."""
 
 _FEW = 4
 _NOT_HELD = "not held"
@@ -79,10 +82,17 @@ class LimitKeeper:
             self._own_limits[resource.RLIMIT_DATA] = limits.memory_mb * _MIB
         self._killed = 0
 
-    def expect(self) -> None:
-        """Get ready, while a launcher makes its namespaces."""
-        if self._group.holds:
-            cgroups.get_ready()
+    def start(self, start: Callable[[], cgroups.Started]) -> cgroups.Started:
+        """Start a launcher, already held to its number of processes and its memory if that can be.
+
+        Args:
+            start: Starts it.
+
+        Raises:
+            FullError: there are as many processes as may be.
+            SandboxError: its limits cannot be set.
+        """
+        return self._group.start(start)
 
     def admit(self, pid: int) -> None:
         """Set the limits of a process that waits to become the command.
@@ -92,6 +102,9 @@ class LimitKeeper:
         """
         self._group.admit(pid)
         try:
+            # Its launcher is in the group as well, and without it nobody could say what happened.
+            with suppress(PermissionError):
+                Path(f"/proc/{pid}/oom_score_adj").write_text(_KILLED_FIRST)
             for kind, value in self._own_limits.items():
                 _, hard = resource.prlimit(pid, kind)
                 allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -112,6 +125,10 @@ class LimitKeeper:
         """What the kernel has killed one of them for since this was last asked."""
         before, self._killed = self._killed, self._group.killed_for_memory()
         return "out of memory" if self._killed > before else None
+
+    def was_full(self) -> bool:
+        """Whether they have once been as many as they may be, if the keeper knows."""
+        return self._group.was_full()
 
     def close(self) -> None:
         """Forget them; none may be left."""

@@ -7,8 +7,8 @@ socket when all is ready, and the command starts when one comes back: so nothing
 harness was killed before the launcher could take care to die with it.
 
 A program of a container may load whatever an agent has put there before its first own step, so it
-is held to its limits before any is started: `enter.py` asks itself, and bubblewrap's first process
-waits until it is told to go on.
+is held to its limits before any is started: its keeper starts the launcher, `enter.py` asks itself,
+and bubblewrap's first process waits until it is told to go on.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness.errors import NoWorkdirError, SandboxError
+from harness.errors import FullError, NoWorkdirError, SandboxError
 from harness.sandbox.excerpt import Excerpt
 from harness.values import ProcessResult
 
@@ -47,8 +47,13 @@ LOOK_EVERY_S = 0.25
 class Keeper(Protocol):
     """Holds the processes of one container within limits."""
 
-    def expect(self) -> None:
-        """Get ready, while a launcher makes its namespaces."""
+    def start(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        """Start a launcher, held to as many limits as it can be from its first step on.
+
+        Raises:
+            FullError: there are as many processes as may be.
+            SandboxError: the limits cannot be set.
+        """
         ...
 
     def admit(self, pid: int) -> None:
@@ -65,6 +70,10 @@ class Keeper(Protocol):
 
     def note(self) -> str | None:
         """What one of them was killed for since this was last asked, if the keeper is sure."""
+        ...
+
+    def was_full(self) -> bool:
+        """Whether they have once been as many as they may be, if the keeper knows."""
         ...
 
 
@@ -165,14 +174,16 @@ class Watch:
         self._start_end.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         written, output = os.pipe2(os.O_CLOEXEC)
         self._read_end = opened.enter_context(os.fdopen(written, "rb", buffering=0))
+
+        def start() -> subprocess.Popen[bytes]:
+            return _launched(launch, status_inside, start_inside, output, terminal)
+
         try:
-            self._process = _launched(launch, status_inside, start_inside, output, terminal)
+            self._process = start() if keeper is None else keeper.start(start)
         finally:
             os.close(output)
         status_inside.close()
         start_inside.close()
-        if keeper is not None:
-            keeper.expect()
 
     def result(self, timeout_s: float) -> ProcessResult:
         """Wait for the end or the timeout, and kill what is left."""
@@ -181,15 +192,15 @@ class Watch:
         finally:
             self.end()
         exit_code = self._reported("exit-code")
-        if exit_code is None and not timed_out and self._stopped_for is None:
-            raise self.failure()
         output = self._output.text()
         killed_for = self._stopped_for or (None if self._keeper is None else self._keeper.note())
         if killed_for is not None:
             newline = "" if not output or output.endswith("\n") else "\n"
             output += f"{newline}[killed: {killed_for}]\n"
-        if self._stopped_for is not None:
-            exit_code = _KILLED
+            # The launcher may be what was killed.
+            exit_code = _KILLED if self._stopped_for or exit_code is None else exit_code
+        elif exit_code is None and not timed_out:
+            raise self.failure()
         return ProcessResult(
             exit_code=None if timed_out else exit_code,
             output=output,
@@ -200,11 +211,11 @@ class Watch:
     def failure(self) -> SandboxError:
         """Why the launcher did not start the command: the last line that it wrote."""
         written = self._output.text().strip()
-        kind = (
-            NoWorkdirError
-            if not self.started and self._launch.no_folder in written
-            else SandboxError
-        )
+        kind = SandboxError
+        if not self.started and self._launch.no_folder in written:
+            kind = NoWorkdirError
+        elif not self.started and self._keeper is not None and self._keeper.was_full():
+            kind = FullError
         return kind(f"the sandbox could not start: {(written.splitlines() or ['no message'])[-1]}")
 
     def follow(self, deadline: float | None, until: Callable[[], bool] = lambda: False) -> bool:
