@@ -116,6 +116,14 @@ class Container(Protocol):
         """
         ...
 
+    def clear(self, path: str) -> None:
+        """Have an empty folder in a place, whatever stands there.
+
+        Raises:
+            OSError: as `mkdir` does.
+        """
+        ...
+
     def download(self, source: str, target: Path, *, limit: int) -> None:
         """Copy a file or folder from inside to a new place on the host; links are left out.
 

@@ -36,11 +36,11 @@ class LocalBackend:
             for item in items:
                 yield from function(item)
             return
-        # spawn: a forked child would inherit threads and locks of the SDKs in a broken state.
-        context = multiprocessing.get_context("spawn")
         others = multiprocessing.active_children()
         pool = ProcessPoolExecutor(
-            min(self.jobs, len(items)), mp_context=context, initializer=_begin_worker
+            min(self.jobs, len(items)),
+            mp_context=multiprocessing.get_context("fork" if _is_alone() else "spawn"),
+            initializer=_begin_worker,
         )
         try:
             futures = [pool.submit(_collect, function, item) for item in items]
@@ -58,6 +58,18 @@ class LocalBackend:
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _is_alone() -> bool:
+    """Whether no other thread works in this process.
+
+    Then a copy of it is a worker that has everything loaded. What another thread is in the middle
+    of, the SDKs' included, would be copied as well, and stay so for ever.
+    """
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except FileNotFoundError:
+        return False
 
 
 def _begin_worker() -> None:

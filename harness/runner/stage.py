@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from harness.containers import Container
 from harness.errors import InfrastructureError
@@ -94,7 +92,8 @@ class Stage:
         if self._verified is not None:
             container.equip(self._environment.equipment)
             _make_room(container)
-            _empty(container, self._verified, "/logs/agent")
+            container.clear(self._verified)
+            container.clear("/logs/agent")
             # Not even an empty folder tells of the tests.
             container.run(["rmdir", self._verified], timeout_s=_REMOVAL_TIMEOUT_S)
             self._verified = None
@@ -296,16 +295,11 @@ def _hand_over(container: Container, left: Left) -> None:
 def _make_room(container: Container) -> None:
     """Have folders for the verifier's logs and the agent's, whatever stands in their place."""
     try:
-        _empty(container, "/logs/verifier")
+        container.clear("/logs/verifier")
         container.names("/logs/agent")
     except OSError:
-        _empty(container, "/logs", "/logs/agent", "/logs/verifier", "/logs/artifacts")
-
-
-def _empty(container: Container, *folders: str) -> None:
-    with tempfile.TemporaryDirectory(prefix="harness-empty-") as nothing:
-        for folder in folders:
-            container.upload(Path(nothing), folder)
+        for folder in ("/logs", "/logs/agent", "/logs/verifier", "/logs/artifacts"):
+            container.clear(folder)
 
 
 def _how_it_ended(result: ProcessResult, limit: float) -> str:

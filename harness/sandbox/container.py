@@ -284,6 +284,11 @@ class FolderContainer:
         self._hold_open()
         self._tree.upload(source, target, merge=merge)
 
+    def clear(self, path: str) -> None:
+        """Have an empty folder in a place, whatever stands there."""
+        self._hold_open()
+        self._tree.clear(path)
+
     def download(self, source: str, target: Path, *, limit: int) -> None:
         """Copy a file or folder from inside to a new place on the host; links are left out."""
         self._hold_open()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -236,6 +237,11 @@ class DockerContainer:
         """Copy a file or folder of the host to a place inside, with its modes."""
         self._hold_open()
         self._files.upload(source, target, merge=merge)
+
+    def clear(self, path: str) -> None:
+        """Have an empty folder in a place, whatever stands there."""
+        with tempfile.TemporaryDirectory(prefix="harness-empty-") as nothing:
+            self.upload(Path(nothing), path)
 
     def download(self, source: str, target: Path, *, limit: int) -> None:
         """Copy a file or folder from inside to a new place on the host; links are left out."""

@@ -24,7 +24,8 @@ def test_what_a_killed_harness_has_left_is_removed_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    (tmp_path / "harness-container-of-others").mkdir()
+    # Of others: whoever may write there may have put it.
+    os.mkfifo(tmp_path / "harness-container-of-others")
     command = [sys.executable, "-c", HOLD]
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(

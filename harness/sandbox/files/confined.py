@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 
 from harness.sandbox.files.owner import own
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""A folder itself is opened, and not what a link in its place leads to."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _MAX_LINKS = 40
 _MAX_DEPTH = 256
@@ -121,7 +122,7 @@ class _Walk:
         if make_folders and self._mounted_from is None:
             with suppress(FileExistsError):
                 os.mkdir(name, 0o755, dir_fd=self._fds[-1])
-        self._fds.append(os.open(name, _FOLDER, dir_fd=self._fds[-1]))
+        self._fds.append(os.open(name, FOLDER, dir_fd=self._fds[-1]))
         self._names.append(name)
         if make_folders and self._mounted_from is None:
             own(self._fds[-1], self._owner)

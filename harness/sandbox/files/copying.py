@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from harness.sandbox.files.confined import FOLDER
 from harness.sandbox.files.owner import own, own_link
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -97,7 +97,7 @@ def folder_in(parent: int, name: str) -> Iterator[int]:
         if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
             os.unlink(name, dir_fd=parent)
             os.mkdir(name, 0o755, dir_fd=parent)
-    with _opened(name, _FOLDER, parent) as fd:
+    with _opened(name, FOLDER, parent) as fd:
         yield fd
 
 
@@ -120,7 +120,7 @@ class _Copy:
                 continue
             kind = os.stat(name, dir_fd=source, follow_symlinks=False).st_mode
             if stat.S_ISDIR(kind):
-                with _opened(name, _FOLDER, source) as inner, folder_in(target, name) as made:
+                with _opened(name, FOLDER, source) as inner, folder_in(target, name) as made:
                     self.folder(inner, made, here / name, depth + 1)
                     own(made, self.owner)
                     # Last, for it may say that nothing can be made in it.

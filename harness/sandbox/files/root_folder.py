@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from harness.sandbox import view
+from harness.sandbox.files.confined import FOLDER
 from harness.sandbox.files.owner import own, own_link, own_tree
 from harness.sandbox.files.removal import remove
 from harness.values import Mount
@@ -19,16 +20,16 @@ from harness.values import Mount
 HOME = "/root"
 
 _PREFIX = "harness-container-"
-_LOCK = "lock"
+_NEW_PREFIX = "harness-new-"
 
 _FOLDERS = {
     **dict.fromkeys(("dev", "etc", "home", "mnt", "opt", "proc", "run", "srv", "usr"), 0o755),
     **dict.fromkeys(("var", "var/cache", "var/lib", "var/log"), 0o755),
     **dict.fromkeys(("logs", "logs/agent", "logs/verifier", "logs/artifacts"), 0o755),
+    **dict.fromkeys(("opt/python", view.PYTHON_FOLDER[1:]), 0o755),
     **dict.fromkeys(("tmp", "var/tmp"), 0o1777),
     "root": 0o700,
 }
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class RootFolder:
@@ -42,23 +43,23 @@ class RootFolder:
         """
         remove_left_over()
         self.owner = owner
-        self._base = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self._lock = _locked(self._base)
+        self._base, self._lock = _locked_folder()
         self.path = self._base / "root"
         self._trash = self._base / "trash"
         self._thrown_away = 0
-        for folder in (self.path, self._trash):
-            folder.mkdir(mode=0o755)
+        self._make(self.path, 0o755)
         for name, mode in _FOLDERS.items():
-            # By itself, since making it leaves out what the umask says.
-            (self.path / name).mkdir()
-            (self.path / name).chmod(mode)
+            self._make(self.path / name, mode)
         for place, text in view.etc_files(network=False).items():
             (self.path / place[1:]).write_text(text)
         for place, target in view.system_links().items():
-            (self.path / place[1:]).parent.mkdir(parents=True, exist_ok=True)
             (self.path / place[1:]).symlink_to(target)
         own_tree(self.path, owner)
+
+    def _make(self, folder: Path, mode: int) -> None:
+        folder.mkdir()
+        # By itself, since making it leaves out what the umask says.
+        folder.chmod(mode)
 
     @property
     def everything(self) -> Path:
@@ -84,6 +85,8 @@ class RootFolder:
         """
         if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
             _let_move(parent, name)
+        if self._thrown_away == 0:
+            self._trash.mkdir(mode=0o700)
         self._thrown_away += 1
         os.rename(name, self._trash / str(self._thrown_away), src_dir_fd=parent)
 
@@ -104,7 +107,7 @@ class RootFolder:
         return tuple(ordered)
 
     def _make_places(self, mounts: Sequence[Mount]) -> None:
-        root = os.open(self.path, _FOLDER)
+        root = os.open(self.path, FOLDER)
         try:
             for name in ("proc", "dev"):
                 self._make_folder(root, (name,))
@@ -129,11 +132,11 @@ class RootFolder:
             above = here
             try:
                 try:
-                    here = os.open(name, _FOLDER, dir_fd=above)
+                    here = os.open(name, FOLDER, dir_fd=above)
                 except (FileNotFoundError, NotADirectoryError, PermissionError):
                     self._clear(above, name)
                     os.mkdir(name, 0o755, dir_fd=above)
-                    here = os.open(name, _FOLDER, dir_fd=above)
+                    here = os.open(name, FOLDER, dir_fd=above)
                     own(here, self.owner)
             finally:
                 os.close(above)
@@ -169,24 +172,24 @@ def remove_left_over() -> None:
     """Remove, once, what a harness that was killed has left: who lives holds a lock on his own."""
     for base in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            # Others may put anything there: a pipe is not waited for.
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            lock = os.open(base / _LOCK, flags)
+            lock = os.open(base, FOLDER)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.fstat(lock).st_uid == os.geteuid() and not base.is_symlink():
+                if os.fstat(lock).st_uid == os.geteuid():
                     remove(base)
             finally:
                 os.close(lock)
 
 
-def _locked(base: Path) -> int:
-    """Hold a new folder for as long as this process lives."""
-    lock = os.open(base / "new", os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+def _locked_folder() -> tuple[Path, int]:
+    """A new folder, and what holds it for as long as this process lives."""
+    new = Path(tempfile.mkdtemp(prefix=_NEW_PREFIX))
+    lock = os.open(new, FOLDER)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    # Only now it has the name by which it is found.
-    (base / "new").rename(base / _LOCK)
-    return lock
+    # Only now it has a name by which others find it.
+    base = new.with_name(_PREFIX + new.name.removeprefix(_NEW_PREFIX))
+    new.rename(base)
+    return base, lock
 
 
 def _is(kind: Callable[[int], bool], parent: int, name: str) -> bool:

@@ -12,11 +12,13 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePosixPath
 
 from harness.errors import SandboxError
-from harness.sandbox.files.confined import open_inside
+from harness.sandbox.files.confined import FOLDER, open_inside
 from harness.sandbox.files.copying import copy_file, copy_folder, take_folder
 from harness.sandbox.files.root_folder import RootFolder
 from harness.schema.environment import CopyFiles
 from harness.values import FileContent
+
+_FOLDER_MODE = 0o755
 
 
 class Tree:
@@ -74,6 +76,16 @@ class Tree:
                 copy_folder(from_fd, to_fd, owner=self._root.owner)
                 if not merge:
                     os.fchmod(to_fd, stat.S_IMODE(os.fstat(from_fd).st_mode) & 0o777)
+
+    def clear(self, path: str) -> None:
+        """Have an empty folder in a place, whatever stands there."""
+        place = PurePosixPath(path)
+        with self._folder(str(place.parent)) as parent:
+            if _is_as_made(parent, place.name):
+                return
+            with suppress(FileNotFoundError):
+                self._root.throw_away(parent, place.name)
+        self.make_folder(path)
 
     def download(self, source: str, target: Path, *, limit: int) -> None:
         """Copy a file or folder from inside to a new place on the host; links are left out."""
@@ -164,6 +176,19 @@ def _matching(pattern: str, context: Path) -> Iterator[str]:
     if not names:
         raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
     yield from names
+
+
+def _is_as_made(parent: int, name: str) -> bool:
+    """Whether it is an empty folder that nobody has changed."""
+    try:
+        fd = os.open(name, FOLDER, dir_fd=parent)
+    except OSError:
+        return False
+    try:
+        mode = stat.S_IMODE(os.fstat(fd).st_mode)
+        return mode == _FOLDER_MODE and not os.listdir(fd) and not os.listxattr(fd)
+    finally:
+        os.close(fd)
 
 
 def _opened(path: Path) -> AbstractContextManager[int]:
