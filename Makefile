@@ -19,9 +19,9 @@ help:
 demo: $(RUNTIME)
 	@$(BIN)/harness demo
 
-# One worker more than the two cores that are counted on: many tests wait for other processes.
+# Twice the two cores that are counted on: many tests wait, for other processes or for a time limit.
 test: $(DEV)
-	@$(BIN)/python -m pytest -n 3 $(ARGS)
+	@$(BIN)/python -m pytest -n 4 $(ARGS)
 
 test-slow: $(DEV)
 	@$(BIN)/python -m pytest -m slow $(ARGS)

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 MADE_UP = pytest.mark.parametrize("sample", ["made up"], indirect=True)
 
 
-@pytest.fixture(scope="module", params=["made up", "shipped"])
+@pytest.fixture(scope="module", params=["made up", pytest.param("shipped", marks=pytest.mark.slow)])
 def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SampleRun:
     """A run that has everything, and the one that `harness demo` shows."""
     if request.param == "made up":

@@ -233,3 +233,24 @@ def test_a_closed_container_does_nothing_any_more(opened: Open):
         bash(container, "true")
     with pytest.raises(InfrastructureError, match="closed"):
         container.read("x", 1)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "true",
+        "touch file",
+        "mkdir -p deep/er",
+        "chmod 777 .",
+        "cd / && rmdir /logs/place",
+        "cd / && rmdir /logs/place && ln -s /app /logs/place",
+        "cd / && rmdir /logs/place && touch /logs/place",
+    ],
+)
+def test_a_cleared_place_is_an_empty_folder_whatever_stood_there(opened: Open, left: str):
+    container = opened()
+    container.clear("/logs/place")
+    container.run(["bash", "-c", f"echo kept > /app/kept; cd /logs/place && {left}"], timeout_s=60)
+    container.clear("/logs/place")
+    look = ["bash", "-c", "stat -c '%F %a' /logs/place; ls -A /logs/place; cat /app/kept"]
+    assert container.run(look, timeout_s=60).output == "directory 755\nkept\n"
