@@ -29,7 +29,9 @@ def main(vendor_name: str, path: str, recorded: int, conversations: int) -> dict
     with running() as base_url, session(Path(path), "new_episodes") as trial:
         ask = asker(vendor, base_url=base_url)
         first = -(-recorded // TURNS)
-        ask(vendor.request(0))
+        # What an SDK does once is part of neither.
+        for number in range(TURNS):
+            ask(vendor.request(number))
         for conversation in range(first, first + conversations):
             numbers = range(conversation * TURNS, (conversation + 1) * TURNS)
             for spent, how in ((plain, nullcontext()), (through, use(trial))):

@@ -6,7 +6,6 @@ import copy
 import gzip
 import json
 import re
-import string
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TypeVar
 from pydantic_core import PydanticSerializationError, to_json
 
 from harness.redaction.known import KnownSecret, without_breaks
+from harness.redaction.marks import Marks
 from harness.redaction.pieces import Pieces
 from harness.redaction.rules import RULES, Rule
 from harness.schema.record import Json, Record
@@ -24,13 +24,7 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 PLACEHOLDER = "[redacted]"
 """One for all secrets: what a rule finds without the key being set equals what was recorded."""
 
-
-_MIN_KEY_CHARS = 15
-_WORDS = bytes(
-    byte if chr(byte) in f"{string.ascii_letters}{string.digits}_.+/=~:&?-" else ord(" ")
-    for byte in range(256)
-)
-"""Leaves the bytes that keys and marks are made of."""
+_MARKS = Marks(RULES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +58,7 @@ class Redactor:
             for name, value in secrets.items()
             if value and value not in PLACEHOLDER
         )
-        self._rules = RULES if rules else ()
+        self._has_rules = rules
         self._extra = tuple(re.compile(pattern) for pattern in extra) if rules else ()
 
     def without_rules(self) -> Redactor:
@@ -119,7 +113,7 @@ class Redactor:
 
     def json(self, value: Json) -> Json:
         """The value without secrets, in keys too; the value itself if there are none."""
-        if not self._known and not self._rules:
+        if not self._known and not self._has_rules:
             return value
         # One search over the whole value is far cheaper than one per string.
         data = _dumped(value)
@@ -167,18 +161,8 @@ class Redactor:
         return any(known.may_be_in(data, whole) for known in self._known)
 
     def _rules_for(self, data: bytes) -> list[Rule]:
-        """The rules whose marks are in a text."""
-        if not self._rules:
-            return []
-        # Each word once: texts repeat themselves, streams above all.
-        words = set(data.translate(_WORDS).split())
-        long = b" ".join(word for word in words if len(word) >= _MIN_KEY_CHARS)
-        lower = b" ".join(words).lower()
-        return [
-            rule
-            for rule in self._rules
-            if any(map((long if rule.is_key else lower).__contains__, rule.marks))
-        ]
+        """The rules that are worth trying on a text."""
+        return _MARKS.rules_for(data) if self._has_rules else []
 
     def _walk(self, value: Json) -> Json:
         if isinstance(value, str):

@@ -48,7 +48,7 @@ class Parents:
     unified: bool
     """Version 2: both are the same group, if both are there."""
     threads: tuple[Path, ...] = ()
-    """Files by which a thread goes back from a container's groups; none where it cannot go alone."""
+    """Files by which a thread leaves a container's groups; none where it cannot go alone."""
 
 
 class Group:

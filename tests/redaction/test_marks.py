@@ -1,0 +1,31 @@
+"""Which rules are tried on a text, and what is remembered of its words."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.redaction.marks import Marks
+from harness.redaction.rules import RULES
+
+MARKS = sorted({mark.decode() for rule in RULES for mark in rule.marks})
+WORDS = st.one_of(
+    st.sampled_from(["the", "sum", "of", "numbers", "total_tokens", "x" * 20]),
+    st.sampled_from(MARKS).map(str.upper),
+    st.sampled_from(MARKS).map(lambda mark: f"{mark}0123456789abcdef"),
+)
+TEXTS = st.lists(WORDS, max_size=12).map(lambda words: " ".join(words).encode())
+
+
+@given(st.lists(TEXTS, max_size=6))
+def test_what_was_seen_before_changes_nothing(texts: list[bytes]):
+    marks = Marks(RULES)
+    for text in texts:
+        assert marks.rules_for(text) == Marks(RULES).rules_for(text)
+
+
+def test_a_word_beside_a_mark_is_not_looked_at_again():
+    marks = Marks(RULES)
+    text = b"the password= of the sum"
+    assert marks.rules_for(text) == marks.rules_for(text) != []
+    assert marks.rules_for(b"the sum of the") == []
