@@ -117,7 +117,7 @@ class Container(Protocol):
         ...
 
     def clear(self, path: str) -> None:
-        """Have an empty folder in a place, whatever stands there.
+        """Have an empty folder, of mode 0755, in a place, whatever stands there.
 
         Raises:
             OSError: as `mkdir` does.

@@ -14,6 +14,8 @@ HarnessError                      shown as one line: what, where, what to do nex
 │   └── ReplayMissError           replay was asked for something that was never recorded
 └── InfrastructureError           the machine failed, not the agent: never scored
     └── SandboxError
+        ├── NoWorkdirError        a command's folder cannot be entered
+        └── FullError             there are too many processes to start another
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import select
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -80,9 +82,15 @@ def _begin_worker() -> None:
 
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
-    if parent is not None:
+    assert parent is not None
+    if sys.platform == "linux":
+        # Not by what it holds open: copies of it, the other workers, hold that as well.
+        ended = os.pidfd_open(parent.pid) if parent.pid == os.getppid() else None
+        if ended is not None:
+            select.select([ended], [], [])
+    else:
         parent.join()
-        os._exit(1)
+    os._exit(1)
 
 
 def _collect(function: Callable[[Item], Iterable[Result]], item: Item) -> list[Result]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Sequence
 
@@ -47,11 +48,9 @@ class Marks:
 
     def _keep(self, words: set[bytes], marks: Sequence[bytes]) -> None:
         """Remember the words that have none of the marks that were found."""
-        if len(self._without) > _MOST_KEPT:
-            self._without = set()
+        if len(self._without) + len(words) > _MOST_KEPT:
+            return
+        found = re.compile(b"|".join(map(re.escape, marks)) or b"(?!)", re.IGNORECASE)
         self._without.update(
-            word
-            for word in words
-            if len(word) <= _MOST_CHARS
-            and not any(mark in word or mark in word.lower() for mark in marks)
+            word for word in words if len(word) <= _MOST_CHARS and not found.search(word)
         )

@@ -30,7 +30,7 @@ _SOLUTION_OUTPUT = "/logs/agent/oracle.txt"
 _SHOWN_OUTPUT = 300
 _REMOVAL_TIMEOUT_S = 10.0
 _NOT_STARTED = 126
-"""Exit code of a command whose working directory cannot be entered."""
+"""Exit code of a command that cannot be started, as where its folder cannot be entered."""
 
 
 NOT_SET_UP = "the verifier cannot be set up"

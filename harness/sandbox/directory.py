@@ -143,15 +143,17 @@ class Directory:
         assert not inside.mounts
         place = _Place(inside.root.path)
         started = time.monotonic()
+        # By a shell, so that a command that is not there is a result as in a sandbox.
+        words = ["/bin/sh", "-c", 'exec "$@"', "sh", *map(place.there, command)]
+        cwd, env = place.folder(inside.cwd), place.environment(inside.cwd, inside.env)
         process = inside.keeper.start(
             lambda: subprocess.Popen(
-                # By a shell, so that a command that is not there is a result as in a sandbox.
-                ["/bin/sh", "-c", 'exec "$@"', "sh", *map(place.there, command)],
+                words,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                cwd=place.folder(inside.cwd),
-                env=place.environment(inside.cwd, inside.env),
+                cwd=cwd,
+                env=env,
                 umask=0o022,
             )
         )
@@ -178,14 +180,16 @@ class Directory:
         """Start a command that owns a terminal, and runs until what this gives is called."""
         assert not inside.mounts
         place = _Place(inside.root.path)
+        words = view.owning_terminal(command, sys.executable)
+        cwd, env = place.folder(inside.cwd), place.environment(inside.cwd, inside.env)
         process = inside.keeper.start(
             lambda: subprocess.Popen(
-                view.owning_terminal(command, sys.executable),
+                words,
                 stdin=terminal,
                 stdout=terminal,
                 stderr=terminal,
-                cwd=place.folder(inside.cwd),
-                env=place.environment(inside.cwd, inside.env),
+                cwd=cwd,
+                env=env,
                 umask=0o022,
             )
         )

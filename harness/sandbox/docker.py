@@ -241,6 +241,7 @@ class DockerContainer:
     def clear(self, path: str) -> None:
         """Have an empty folder in a place, whatever stands there."""
         with tempfile.TemporaryDirectory(prefix="harness-empty-") as nothing:
+            Path(nothing).chmod(0o755)
             self.upload(Path(nothing), path)
 
     def download(self, source: str, target: Path, *, limit: int) -> None:

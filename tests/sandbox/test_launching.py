@@ -65,7 +65,7 @@ class Refusing:
     def note(self) -> str | None:
         return None
 
-    def was_full(self) -> bool:
+    def is_full(self) -> bool:
         return False
 
 

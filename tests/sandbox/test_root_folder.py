@@ -24,8 +24,14 @@ def test_what_a_killed_harness_has_left_is_removed_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    # Of others: whoever may write there may have put it.
-    os.mkfifo(tmp_path / "harness-container-of-others")
+    # Whoever may write there may have put them.
+    os.mkfifo(tmp_path / "harness-root-pipe")
+    (tmp_path / "harness-root-link").symlink_to("/")
+    of_others = {"harness-root-pipe", "harness-root-link"}
+    if os.geteuid() == 0:
+        (tmp_path / "harness-root-theirs").mkdir()
+        os.chown(tmp_path / "harness-root-theirs", 12_345, 12_345)
+        of_others.add("harness-root-theirs")
     command = [sys.executable, "-c", HOLD]
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
@@ -43,7 +49,7 @@ def test_what_a_killed_harness_has_left_is_removed_and_nothing_else(
         remove_left_over.cache_clear()
         remove_left_over()
         assert own.path.is_dir()
-    assert os.listdir(tmp_path) == ["harness-container-of-others"]
+    assert set(os.listdir(tmp_path)) == of_others
 
 
 def test_what_is_thrown_away_is_gone_from_the_tree_at_once(tmp_path: Path):

@@ -19,7 +19,7 @@ from harness.values import Mount
 
 HOME = "/root"
 
-_PREFIX = "harness-container-"
+_PREFIX = "harness-root-"
 _NEW_PREFIX = "harness-new-"
 
 _FOLDERS = {
@@ -86,7 +86,7 @@ class RootFolder:
         if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
             _let_move(parent, name)
         if self._thrown_away == 0:
-            self._trash.mkdir(mode=0o700)
+            self._trash.mkdir(mode=0o700, exist_ok=True)
         self._thrown_away += 1
         os.rename(name, self._trash / str(self._thrown_away), src_dir_fd=parent)
 

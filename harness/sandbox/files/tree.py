@@ -18,7 +18,7 @@ from harness.sandbox.files.root_folder import RootFolder
 from harness.schema.environment import CopyFiles
 from harness.values import FileContent
 
-_FOLDER_MODE = 0o755
+_CLEAR_MODE = 0o755
 
 
 class Tree:
@@ -85,7 +85,8 @@ class Tree:
                 return
             with suppress(FileNotFoundError):
                 self._root.throw_away(parent, place.name)
-        self.make_folder(path)
+        with self._folder(path) as made:
+            os.fchmod(made, _CLEAR_MODE)
 
     def download(self, source: str, target: Path, *, limit: int) -> None:
         """Copy a file or folder from inside to a new place on the host; links are left out."""
@@ -182,13 +183,16 @@ def _is_as_made(parent: int, name: str) -> bool:
     """Whether it is an empty folder that nobody has changed."""
     try:
         fd = os.open(name, FOLDER, dir_fd=parent)
+        try:
+            mode = stat.S_IMODE(os.fstat(fd).st_mode)
+            # There may be very many.
+            with os.scandir(fd) as entries:
+                is_empty = next(entries, None) is None
+            return is_empty and mode == _CLEAR_MODE and not os.listxattr(fd)
+        finally:
+            os.close(fd)
     except OSError:
         return False
-    try:
-        mode = stat.S_IMODE(os.fstat(fd).st_mode)
-        return mode == _FOLDER_MODE and not os.listdir(fd) and not os.listxattr(fd)
-    finally:
-        os.close(fd)
 
 
 def _opened(path: Path) -> AbstractContextManager[int]:

@@ -18,21 +18,20 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 from harness.errors import FullError, SandboxError
-
-Started = TypeVar("Started")
+from harness.sandbox.limits.visitor import Started, Visitor
 
 _NAME = "harness-{pid}-{number}"
 _OURS = re.compile(r"harness-(\d+)-\d+")
 _REMOVE_TIMEOUT_S = 2.0
+_LAUNCHER = 4
+"""Processes that a launcher has at most, before its command."""
 _TRIED = {"pids": 10, "memory": 1 << 30}
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
@@ -68,37 +67,30 @@ class Group:
                 limits = {"memory.max": memory_bytes, "memory.swap.max": 0}
             self._limits[parents.memory] = self._limits.get(parents.memory, {}) | limits
 
-    @property
-    def holds(self) -> bool:
-        """Whether there is a limit that they hold."""
-        return bool(self._limits)
-
-    def start(self, start: Callable[[], Started]) -> Started:
+    def start(self, launch: Callable[[], Started]) -> Started:
         """Start a process, in them already if that can be; what it starts is in them as well.
 
         Args:
-            start: Starts it, and need not wait for it.
+            launch: Starts it, and need not wait for it.
 
         Raises:
             FullError: they have as many processes as they may.
             SandboxError: they cannot be made.
         """
         if not self._limits:
-            return start()
+            return launch()
         if self._parents.threads:
-            return _starter(os.getpid()).submit(self._start_inside, start).result()
-        started = start()
+            with _setting_limits():
+                visitor = _visitor(os.getpid(), self._parents.threads)
+                places = [group / "tasks" for group in self._made()]
+            try:
+                return visitor.start(launch, places)
+            except BlockingIOError as error:
+                kind = FullError if self.is_full() else SandboxError
+                raise kind(f"no process can be started: {error.strerror}") from error
+        started = launch()
         threading.Thread(target=_stay, daemon=True).start()
         return started
-
-    def _start_inside(self, start: Callable[[], Started]) -> Started:
-        with _setting_limits():
-            places = [group / "tasks" for group in self._made()]
-        with _elsewhere(places, self._parents.threads):
-            try:
-                return start()
-            except BlockingIOError as error:
-                raise FullError("the container has as many processes as it may") from error
 
     def admit(self, pid: int) -> None:
         """Put a process into them that was not started there.
@@ -121,15 +113,16 @@ class Group:
             groups.append(group)
         return groups
 
-    def was_full(self) -> bool:
-        """Whether a process of them could not start another, for there were too many."""
-        if self._parents.processes is None:
+    def is_full(self) -> bool:
+        """Whether there is no room for a launcher beside the processes in them."""
+        parent = self._parents.processes
+        if parent is None:
             return False
         try:
-            text = (self._parents.processes / self._name / "pids.events").read_text()
+            current = int((parent / self._name / "pids.current").read_text())
         except FileNotFoundError:
             return False
-        return re.search(r"^max [1-9]", text, re.MULTILINE) is not None
+        return current + _LAUNCHER > self._limits[parent]["pids.max"]
 
     def killed_for_memory(self) -> int:
         """How many of its processes the kernel has killed since they used too much."""
@@ -149,32 +142,16 @@ class Group:
             _remove(parent / self._name)
 
 
-@cache
-def _starter(_: int) -> ThreadPoolExecutor:
-    """The thread that goes into groups: a launcher dies with the thread that started it.
-
-    Never the first thread of a process, which stands for all of it where memory is short.
-    """
-    return ThreadPoolExecutor(1, thread_name_prefix="control-group")
+_making = threading.Lock()
+_visitors: dict[int, Visitor] = {}
 
 
-@contextmanager
-def _elsewhere(places: Iterable[Path], back: Iterable[Path]) -> Iterator[None]:
-    """This thread is in other groups meanwhile."""
-    try:
-        with _setting_limits():
-            for place in places:
-                _go(place)
-        yield
-    finally:
-        for place in back:
-            _go(place)
-
-
-def _go(place: Path) -> None:
-    """Move this thread alone; with any other number than 0 the kernel would wait."""
-    with open(place, "wb", buffering=0) as file:
-        file.write(b"0")
+def _visitor(process: int, back: tuple[Path, ...]) -> Visitor:
+    """The one of this process; a copy of a process has none of its threads."""
+    with _making:
+        if process not in _visitors:
+            _visitors[process] = Visitor(back)
+        return _visitors[process]
 
 
 @contextmanager
@@ -206,9 +183,10 @@ def parents() -> Parents:
         return found
     processes = _usable(places.get("pids"), {"pids.max": _TRIED["pids"]})
     memory = _usable(places.get("memory"), {"memory.limit_in_bytes": _TRIED["memory"]})
-    tasks = tuple(place / "tasks" for place in (processes, memory) if place is not None)
-    may_return = all(os.access(place, os.W_OK) for place in tasks)
-    return Parents(processes, memory, unified=False, threads=tasks if may_return else ())
+    used = [place for place in (processes, memory) if place is not None]
+    alone = all(_usable(place, {}, trying=_go_and_return) is not None for place in used)
+    threads = tuple(place / "tasks" for place in used) if alone else ()
+    return Parents(processes, memory, unified=False, threads=threads)
 
 
 def _unified(own: Path) -> Parents | None:
@@ -217,7 +195,7 @@ def _unified(own: Path) -> Parents | None:
         given = enabled(place)
         limits = {f"{name}.max": _TRIED[name] for name in ("pids", "memory") if name in given}
         # Whether processes may be moved there depends on the groups on the way.
-        if "pids" in given and _usable(place, limits, moving=True) is not None:
+        if "pids" in given and _usable(place, limits, trying=_move_in_and_end) is not None:
             return Parents(place, place if "memory" in given else None, unified=True)
     return None
 
@@ -230,15 +208,17 @@ def enabled(group: Path) -> set[str]:
         return set()
 
 
-def _usable(place: Path | None, limits: dict[str, int], *, moving: bool = False) -> Path | None:
+def _usable(
+    place: Path | None, limits: dict[str, int], *, trying: Callable[[Path], None] | None = None
+) -> Path | None:
     if place is None:
         return None
     _remove_left_over(place)
     trial = place / _NAME.format(pid=os.getpid(), number=next(_numbers))
     try:
         _make(trial, limits)
-        if moving:
-            _move_in_and_end(trial)
+        if trying is not None:
+            trying(trial)
     except OSError:
         return None
     finally:
@@ -253,6 +233,16 @@ def _move_in_and_end(group: Path) -> None:
             (group / "cgroup.procs").write_text(str(process.pid))
         finally:
             process.kill()
+
+
+def _go_and_return(group: Path) -> None:
+    visitor = Visitor((group.parent / "tasks",))
+    try:
+        visitor.start(lambda: None, [group / "tasks"])
+    except SandboxError as error:
+        raise OSError(str(error)) from error
+    finally:
+        visitor.end()
 
 
 def _make(group: Path, limits: dict[str, int]) -> None:

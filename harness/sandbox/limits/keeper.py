@@ -11,12 +11,14 @@ from pathlib import Path
 from harness.errors import SandboxError
 from harness.sandbox.limits import cgroups
 from harness.sandbox.limits.usage import Disk, Memory
+from harness.sandbox.limits.visitor import Started
 from harness.values import ProcessResult
 
 _MIB = 1 << 20
 
-_KILLED_FIRST = "500"
-"""Of 1000: where memory is short, half of all there is counts as this process's."""
+_HIGHEST = 1000
+_KILLED_BEFORE = 500
+"""Of that: where memory is short, half of all there is counts as this process's."""
 
 _FEW = 4
 _NOT_HELD = "not held"
@@ -82,17 +84,17 @@ class LimitKeeper:
             self._own_limits[resource.RLIMIT_DATA] = limits.memory_mb * _MIB
         self._killed = 0
 
-    def start(self, start: Callable[[], cgroups.Started]) -> cgroups.Started:
+    def start(self, launch: Callable[[], Started]) -> Started:
         """Start a launcher, already held to its number of processes and its memory if that can be.
 
         Args:
-            start: Starts it.
+            launch: Starts it.
 
         Raises:
             FullError: there are as many processes as may be.
             SandboxError: its limits cannot be set.
         """
-        return self._group.start(start)
+        return self._group.start(launch)
 
     def admit(self, pid: int) -> None:
         """Set the limits of a process that waits to become the command.
@@ -103,8 +105,10 @@ class LimitKeeper:
         self._group.admit(pid)
         try:
             # Its launcher is in the group as well, and without it nobody could say what happened.
-            with suppress(PermissionError):
-                Path(f"/proc/{pid}/oom_score_adj").write_text(_KILLED_FIRST)
+            with suppress(OSError):
+                own = int(Path("/proc/self/oom_score_adj").read_text())
+                wanted = min(_HIGHEST, own + _KILLED_BEFORE)
+                Path(f"/proc/{pid}/oom_score_adj").write_text(str(wanted))
             for kind, value in self._own_limits.items():
                 _, hard = resource.prlimit(pid, kind)
                 allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -126,9 +130,9 @@ class LimitKeeper:
         before, self._killed = self._killed, self._group.killed_for_memory()
         return "out of memory" if self._killed > before else None
 
-    def was_full(self) -> bool:
-        """Whether they have once been as many as they may be, if the keeper knows."""
-        return self._group.was_full()
+    def is_full(self) -> bool:
+        """Whether they leave no room for a launcher, if the keeper knows."""
+        return self._group.is_full()
 
     def close(self) -> None:
         """Forget them; none may be left."""

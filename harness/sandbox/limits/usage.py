@@ -6,12 +6,16 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from harness.errors import SandboxError
 
 _COUNT_TIMEOUT_S = 30.0
+_COUNT_EVERY_S = 5.0
+_COUNT_PAUSES = 20
+"""So many times as long as counting took, it is not done again for its own sake."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _SHARE = re.compile(rb"^Pss: +(\d+) kB$", re.MULTILINE)
 
@@ -19,7 +23,8 @@ _SHARE = re.compile(rb"^Pss: +(\d+) kB$", re.MULTILINE)
 class Disk:
     """The disk space that a folder takes.
 
-    Counting its files is slow, so it is only done once the whole file system has lost as much.
+    Counting its files is slow, so it is done once the whole file system has lost as much, and from
+    time to time: what others give back at the same moment hides what this one takes.
     """
 
     def __init__(self, folder: Path, *, storage_bytes: int, files: int) -> None:
@@ -35,17 +40,21 @@ class Disk:
         self._taken = (0, 0)
         """Bytes and files at most: what was counted, and what the file system has lost since."""
         self._free = self._look()
+        self._count_at = time.monotonic() + _COUNT_EVERY_S
 
     def trouble(self) -> str | None:
         """Why its processes have to be killed, if they have."""
         now = self._look()
-        # What others give back meanwhile must not hide what this one takes.
         lost = [max(0, before - after) for before, after in zip(self._free, now, strict=True)]
         self._free = now
         self._taken = (self._taken[0] + lost[0], self._taken[1] + lost[1])
-        if self._taken[0] <= self._most[0] and self._taken[1] <= self._most[1]:
+        started = time.monotonic()
+        is_little = self._taken[0] <= self._most[0] and self._taken[1] <= self._most[1]
+        if is_little and started < self._count_at:
             return None
         taken = (_counted(self._folder, "--block-size=1"), _counted(self._folder, "--inodes"))
+        ended = time.monotonic()
+        self._count_at = ended + max(_COUNT_EVERY_S, _COUNT_PAUSES * (ended - started))
         if taken[0] is None or taken[1] is None:
             return "its files are too many to be counted"
         self._taken = (taken[0], taken[1])

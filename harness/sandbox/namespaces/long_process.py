@@ -17,8 +17,8 @@ _START_TIMEOUT_S = 60.0
 class LongProcess:
     """A process on a terminal, with all that it starts.
 
-    A thread of its own starts it, since a launcher dies with the thread that started it: a tool's
-    call may run in one that soon ends.
+    A thread of its own follows it, and starts it where no keeper does: a launcher dies with the
+    thread that started it, and a tool's call may run in one that soon ends.
     """
 
     def __init__(

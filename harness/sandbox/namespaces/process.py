@@ -47,7 +47,7 @@ LOOK_EVERY_S = 0.25
 class Keeper(Protocol):
     """Holds the processes of one container within limits."""
 
-    def start(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+    def start(self, launch: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
         """Start a launcher, held to as many limits as it can be from its first step on.
 
         Raises:
@@ -72,8 +72,8 @@ class Keeper(Protocol):
         """What one of them was killed for since this was last asked, if the keeper is sure."""
         ...
 
-    def was_full(self) -> bool:
-        """Whether they have once been as many as they may be, if the keeper knows."""
+    def is_full(self) -> bool:
+        """Whether they leave no room for a launcher, if the keeper knows."""
         ...
 
 
@@ -175,11 +175,11 @@ class Watch:
         written, output = os.pipe2(os.O_CLOEXEC)
         self._read_end = opened.enter_context(os.fdopen(written, "rb", buffering=0))
 
-        def start() -> subprocess.Popen[bytes]:
+        def launched() -> subprocess.Popen[bytes]:
             return _launched(launch, status_inside, start_inside, output, terminal)
 
         try:
-            self._process = start() if keeper is None else keeper.start(start)
+            self._process = launched() if keeper is None else keeper.start(launched)
         finally:
             os.close(output)
         status_inside.close()
@@ -194,13 +194,17 @@ class Watch:
         exit_code = self._reported("exit-code")
         output = self._output.text()
         killed_for = self._stopped_for or (None if self._keeper is None else self._keeper.note())
+        # The launcher may be what was killed.
+        was_killed = self._stopped_for is not None or (
+            killed_for is not None and self._process.returncode == -signal.SIGKILL
+        )
+        if was_killed:
+            exit_code = _KILLED
+        elif exit_code is None and not timed_out:
+            raise self.failure()
         if killed_for is not None:
             newline = "" if not output or output.endswith("\n") else "\n"
             output += f"{newline}[killed: {killed_for}]\n"
-            # The launcher may be what was killed.
-            exit_code = _KILLED if self._stopped_for or exit_code is None else exit_code
-        elif exit_code is None and not timed_out:
-            raise self.failure()
         return ProcessResult(
             exit_code=None if timed_out else exit_code,
             output=output,
@@ -214,7 +218,7 @@ class Watch:
         kind = SandboxError
         if not self.started and self._launch.no_folder in written:
             kind = NoWorkdirError
-        elif not self.started and self._keeper is not None and self._keeper.was_full():
+        elif not self.started and self._keeper is not None and self._keeper.is_full():
             kind = FullError
         return kind(f"the sandbox could not start: {(written.splitlines() or ['no message'])[-1]}")
 
