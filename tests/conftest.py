@@ -11,7 +11,7 @@ import pytest
 
 pytest_plugins = ("pytester",)
 
-hypothesis.settings.register_profile("harness", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.register_profile("harness", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("harness")
 
 _FOREIGN_PREFIXES = ("ANTHROPIC_", "OPENAI_")

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -83,11 +84,13 @@ def _begin_worker() -> None:
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
+    assert parent.pid is not None
     if sys.platform == "linux":
         # Not by what it holds open: copies of it, the other workers, hold that as well.
-        ended = os.pidfd_open(parent.pid) if parent.pid == os.getppid() else None
-        if ended is not None:
-            select.select([ended], [], [])
+        with suppress(ProcessLookupError):
+            ended = os.pidfd_open(parent.pid)
+            if parent.pid == os.getppid():
+                select.select([ended], [], [])
     else:
         parent.join()
     os._exit(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Sequence
+from functools import lru_cache
 
 from harness.redaction.rules import Rule
 
@@ -43,14 +44,20 @@ class Marks:
             for rule in self._rules
             if any(map((long if rule.is_key else lower).__contains__, rule.marks))
         ]
-        self._keep(new, [mark for rule in rules for mark in rule.marks])
+        self._keep(new, tuple(mark for rule in rules for mark in rule.marks))
         return rules
 
-    def _keep(self, words: set[bytes], marks: Sequence[bytes]) -> None:
+    def _keep(self, words: set[bytes], marks: tuple[bytes, ...]) -> None:
         """Remember the words that have none of the marks that were found."""
         if len(self._without) + len(words) > _MOST_KEPT:
             return
-        found = re.compile(b"|".join(map(re.escape, marks)) or b"(?!)", re.IGNORECASE)
+        found = _any_of(marks)
         self._without.update(
             word for word in words if len(word) <= _MOST_CHARS and not found.search(word)
         )
+
+
+@lru_cache
+def _any_of(marks: tuple[bytes, ...]) -> re.Pattern[bytes]:
+    """A pattern of what has one of some marks; of nothing where there are none."""
+    return re.compile(b"|".join(map(re.escape, marks)) or b"(?!)", re.IGNORECASE)

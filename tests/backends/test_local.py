@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 import subprocess
 import sys
@@ -47,12 +49,18 @@ def test_workers_are_copies_only_of_a_process_that_works_alone(script: Path, how
     assert (done.stdout, done.stderr) == (f"{seen}\n", "")
 
 
-def test_workers_end_with_the_process_that_began_them(script: Path):
+def test_each_worker_ends_with_the_process_that_began_it_whatever_the_others_do(script: Path):
     command = [sys.executable, str(script), "for long"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        for _ in range(2):
-            process.stdout.readline()
+        first, second = sorted(int(process.stdout.readline()) for _ in range(2))
+        ended = os.pidfd_open(first)
+        os.kill(second, signal.SIGSTOP)
         process.send_signal(signal.SIGKILL)
+        try:
+            assert select.select([ended], [], [], 30)[0]
+        finally:
+            os.close(ended)
+            os.kill(second, signal.SIGCONT)
         # The other end is theirs as well.
         assert process.communicate(timeout=30)[0] == ""

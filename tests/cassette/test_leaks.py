@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -26,6 +25,7 @@ from harness.redaction import PLACEHOLDER, Redactor
 from harness.schema.results import Verdict
 from harness.values import ToolInvocation, ToolOutcome
 from tests.cassette.cells import Tool, open_store
+from tests.loopback import on_loopback
 from tests.redaction.planted import PLANTED, Planted
 
 KNOWN = Planted('pl"än\\ted/key+1', "it is ")
@@ -126,19 +126,12 @@ class Clients:
 
 @pytest.fixture(scope="module")
 def clients() -> Iterator[Clients]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}"
     with (
+        on_loopback(Echo) as url,
         openai.OpenAI(api_key="none", base_url=f"{url}/v1", max_retries=0) as chat,
         anthropic.Anthropic(api_key="none", base_url=url, max_retries=0) as other,
     ):
         yield Clients(chat, other)
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 def talk(clients: Clients, text: str, secrets: list[str]) -> None:

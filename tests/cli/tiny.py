@@ -9,11 +9,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 from harness.schema.results import TrialRecord
+from tests.loopback import on_loopback
 
 SUITE = """
 name = "tiny"
@@ -150,17 +151,12 @@ def model_server(**settings: Any) -> Iterator[ModelServer]:
         def log_message(self, format: str, *args: object) -> None:
             """Tests are quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    state.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield state
-    finally:
-        state.released.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with on_loopback(Handler) as url:
+        state.port = int(url.rpartition(":")[2])
+        try:
+            yield state
+        finally:
+            state.released.set()
 
 
 @dataclass(frozen=True)

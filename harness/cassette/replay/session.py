@@ -8,12 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from harness.cassette.file.tape import Tape, ToolKey, verdict_id
-from harness.cassette.format import (
-    InteractionLine,
-    StoredResponse,
-    StoredResult,
-    request_of,
-)
+from harness.cassette.format import InteractionLine, StoredResponse, StoredResult, request_of
 from harness.cassette.replay.explain import Miss, explain, explain_tool
 from harness.cassette.replay.in_order import InOrder, RequestDifference
 from harness.cassette.replay.nearest import find_clean

@@ -23,6 +23,7 @@ _PREFIX = "harness-root-"
 _NEW_PREFIX = "harness-new-"
 
 _FOLDERS = {
+    "": 0o755,
     **dict.fromkeys(("dev", "etc", "home", "mnt", "opt", "proc", "run", "srv", "usr"), 0o755),
     **dict.fromkeys(("var", "var/cache", "var/lib", "var/log"), 0o755),
     **dict.fromkeys(("logs", "logs/agent", "logs/verifier", "logs/artifacts"), 0o755),
@@ -47,19 +48,15 @@ class RootFolder:
         self.path = self._base / "root"
         self._trash = self._base / "trash"
         self._thrown_away = 0
-        self._make(self.path, 0o755)
         for name, mode in _FOLDERS.items():
-            self._make(self.path / name, mode)
+            (self.path / name).mkdir()
+            # By itself, since making it leaves out what the umask says.
+            (self.path / name).chmod(mode)
         for place, text in view.etc_files(network=False).items():
             (self.path / place[1:]).write_text(text)
         for place, target in view.system_links().items():
             (self.path / place[1:]).symlink_to(target)
         own_tree(self.path, owner)
-
-    def _make(self, folder: Path, mode: int) -> None:
-        folder.mkdir()
-        # By itself, since making it leaves out what the umask says.
-        folder.chmod(mode)
 
     @property
     def everything(self) -> Path:

@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.errors import FullError, SandboxError
-from harness.sandbox.limits.visitor import Started, Visitor
+from harness.sandbox.limits.visitor import Start, Visitor
 
 _NAME = "harness-{pid}-{number}"
 _OURS = re.compile(r"harness-(\d+)-\d+")
@@ -67,7 +67,7 @@ class Group:
                 limits = {"memory.max": memory_bytes, "memory.swap.max": 0}
             self._limits[parents.memory] = self._limits.get(parents.memory, {}) | limits
 
-    def start(self, launch: Callable[[], Started]) -> Started:
+    def start(self, launch: Start) -> subprocess.Popen[bytes]:
         """Start a process, in them already if that can be; what it starts is in them as well.
 
         Args:
@@ -238,7 +238,7 @@ def _move_in_and_end(group: Path) -> None:
 def _go_and_return(group: Path) -> None:
     visitor = Visitor((group.parent / "tasks",))
     try:
-        visitor.start(lambda: None, [group / "tasks"])
+        visitor.start(lambda: subprocess.Popen(["true"]), [group / "tasks"]).wait()
     except SandboxError as error:
         raise OSError(str(error)) from error
     finally:

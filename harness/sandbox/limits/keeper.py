@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from subprocess import Popen
 
 from harness.errors import SandboxError
 from harness.sandbox.limits import cgroups
 from harness.sandbox.limits.usage import Disk, Memory
-from harness.sandbox.limits.visitor import Started
+from harness.sandbox.limits.visitor import Start
 from harness.values import ProcessResult
 
 _MIB = 1 << 20
@@ -84,7 +85,7 @@ class LimitKeeper:
             self._own_limits[resource.RLIMIT_DATA] = limits.memory_mb * _MIB
         self._killed = 0
 
-    def start(self, launch: Callable[[], Started]) -> Started:
+    def start(self, launch: Start) -> Popen[bytes]:
         """Start a launcher, already held to its number of processes and its memory if that can be.
 
         Args:

@@ -45,6 +45,7 @@ class Disk:
     def trouble(self) -> str | None:
         """Why its processes have to be killed, if they have."""
         now = self._look()
+        # What others give back between two other looks must not hide what this one takes.
         lost = [max(0, before - after) for before, after in zip(self._free, now, strict=True)]
         self._free = now
         self._taken = (self._taken[0] + lost[0], self._taken[1] + lost[1])

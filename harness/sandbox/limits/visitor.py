@@ -6,15 +6,13 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from subprocess import Popen
-from typing import Any, TypeVar
 
 from harness.errors import SandboxError
 
-Started = TypeVar("Started")
+Start = Callable[[], Popen[bytes]]
 
 _ITSELF = b"0"
 """Moves the thread that writes it, alone; for any other number the kernel would wait."""
@@ -42,7 +40,7 @@ class Visitor:
         self._asked: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         threading.Thread(target=self._live, name="control-groups", daemon=True).start()
 
-    def start(self, launch: Callable[[], Started], places: Sequence[Path]) -> Started:
+    def start(self, launch: Start, places: Sequence[Path]) -> Popen[bytes]:
         """Start a process in groups.
 
         Args:
@@ -52,7 +50,7 @@ class Visitor:
         Raises:
             SandboxError: it cannot go there, or not back.
         """
-        future: Future[Started] = Future()
+        future: Future[Popen[bytes]] = Future()
 
         def answer() -> None:
             try:
@@ -63,9 +61,10 @@ class Visitor:
         self._asked.put(answer)
         try:
             return future.result()
-        except KeyboardInterrupt:
-            # What is being handed over must stay open until then, and nobody waits for it.
-            with suppress(Exception):
+        except BaseException:
+            # A signal's handler may have raised it. What is being handed over must stay open until
+            # it is, and nobody would wait for what was started.
+            if future.exception() is None:
                 _kill(future.result())
             raise
 
@@ -79,7 +78,7 @@ class Visitor:
         for fd in self._back:
             os.close(fd)
 
-    def _start(self, launch: Callable[[], Started], places: Sequence[Path]) -> Started:
+    def _start(self, launch: Start, places: Sequence[Path]) -> Popen[bytes]:
         try:
             for place in places:
                 with open(place, "wb", buffering=0) as file:
@@ -108,7 +107,6 @@ class Visitor:
         return stuck
 
 
-def _kill(started: Any) -> None:
-    if isinstance(started, Popen):
-        started.kill()
-        started.wait()
+def _kill(process: Popen[bytes]) -> None:
+    process.kill()
+    process.wait()

@@ -3,10 +3,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from harness.cassette.request.canonical import canonical_request
 from harness.errors import BadInputError, InfrastructureError
 from tests.cassette.cells import ask, open_store
 from tests.cassette.convert import agents
+from tests.loopback import on_loopback
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "count", "arguments": "{}"}}
 BLOCK = {"type": "tool_use", "id": "tool_1", "name": "count", "input": {"file": "a"}}
@@ -97,16 +97,8 @@ def scripted() -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             """Tests are quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with on_loopback(Handler) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

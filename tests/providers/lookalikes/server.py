@@ -8,9 +8,11 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import cycle
 from typing import Any
+
+from tests.loopback import on_loopback
 
 SIZES = (1, 9, 2, 31, 5, 120, 3)
 """Bytes of the pieces that a stream is sent in: they end within events, lines and characters."""
@@ -140,13 +142,6 @@ def serving(*endpoints: Endpoint) -> Iterator[Lookalike]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    look = Lookalike(f"http://127.0.0.1:{server.server_address[1]}", endpoints)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with on_loopback(Handler) as url:
+        look = Lookalike(url, endpoints)
         yield look
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

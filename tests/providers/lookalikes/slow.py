@@ -7,7 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.loopback import on_loopback
 
 PATIENCE_S = 20
 """Then it answers after all, and a call that was not cut is seen."""
@@ -117,14 +119,8 @@ def handler_of(slow: Slow) -> type[BaseHTTPRequestHandler]:
 @contextmanager
 def slow_server() -> Iterator[Slow]:
     slow = Slow()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler_of(slow))
-    slow.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield slow
-    finally:
-        slow.over.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with on_loopback(handler_of(slow)) as slow.url:
+        try:
+            yield slow
+        finally:
+            slow.over.set()
